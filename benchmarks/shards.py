@@ -1,7 +1,7 @@
 """What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
 On CoNLL-2000 chunking, words of handwritten letters, and 160 pictures of horses, to a certified gap of 0.1 %: the
-default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the last bit, and
+default solver on one thread, then the sharded solver on one and two, and with more strands on one. Its weights must be identical to the last bit, and
 its seconds are compared with those of the default. For chunking, ten passes of CRFsuite's averaged perceptron on the
 same features follow in the same run. If other processes keep the cores busy, threads that wait for each
 other lose far more than their share: compare passes and the processor seconds of one thread only.::
@@ -35,6 +35,7 @@ from threads import C, load
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 TOL, MOST_PASSES = 1e-3, 40
+MORE_STRANDS = 4, 8  # for as many threads: what they cost on one, once
 ROWS = (mm.Auto(), 1), (mm.Sharded(), 1), (mm.Sharded(), 2)  # solver and threads
 HEAD = f"{'':32} {'passes':>7} {'rounds':>7} {'processor':>10} {'wall':>8} {'rel. gap':>11}"
 
@@ -131,6 +132,8 @@ def compare(task: str, examples: int | None, repeats: int) -> None:
         f"{whole['wall'] / two['wall']:.2f} times as fast as auto, {one['wall'] / two['wall']:.2f} times one thread"
     )
     print(f"two threads: {ratios}; {others.cores:.2f} of {cores()} cores were busy with other processes", flush=True)
+    for strands in MORE_STRANDS if task != "horses" else ():  # blocks with signs are visited one after the other
+        row(f"{strands} strands, one thread", fit(problem, mm.Sharded(strands=strands)))
     if task == "chunking" and examples is None:
         seconds = perceptron_seconds()
         ratio = f"two threads: {two['wall'] / seconds:.2f} times that"

@@ -36,7 +36,7 @@ class Home:
         self.number, self.last, self.size = -1, b"", -1
 
     def settle(self, own: Sequence[int], keys: Sequence[int], *data: bytes) -> bytes:
-        """Take in residents and arrays of :func:`pack`; None, or why it is impossible, or an error to raise, pickled."""
+        """Take in residents and arrays of :func:`pack`; pickled None, why it is impossible, or an error to raise."""
         try:
             arrays = {key: pickle.loads(array) for key, array in zip(keys, data[len(own) :], strict=True)}
             for address, resident in zip(own, data, strict=False):
