@@ -1,10 +1,10 @@
 """What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
 On CoNLL-2000 chunking, words of handwritten letters, and 160 pictures of horses, to a certified gap of 0.1 %: the
-default solver on one thread, then the sharded solver on one and two, and with more strands on one. Its weights must be identical to the last bit, and
-its seconds are compared with those of the default. For chunking, ten passes of CRFsuite's averaged perceptron on the
-same features follow in the same run. If other processes keep the cores busy, threads that wait for each
-other lose far more than their share: compare passes and the processor seconds of one thread only.::
+default solver on one thread, then the sharded solver on one and two, and with more strands on one. Its weights must be
+identical to the last bit, and its seconds are compared with those of the default. For chunking, ten passes of
+CRFsuite's averaged perceptron on the same features follow in the same run. If other processes keep the cores busy,
+threads that wait for each other lose far more than their share: compare passes and processor seconds of one thread.::
 
     python benchmarks/shards.py           # needs MAXMARGIN_DATA; --tasks ocr --examples 2000 for a part
 """
