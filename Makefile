@@ -112,7 +112,7 @@ bench-shards: setup  ## seconds of the sharded solver on one and two threads (ne
 	$(RUN) tools/record.py benchmarks/shards.py
 
 bench-shard-combinations: setup  ## passes by the number of shards and how their changes are combined (needs MAXMARGIN_DATA)
-	$(RUN) tools/record.py benchmarks/shard_combinations.py --seconds 150
+	$(RUN) tools/record.py benchmarks/shard_combinations.py --seconds 240
 
 bench-memory: setup  ## train on five times the memory that the system allows, from a pack that is mapped
 	$(RUN) tools/record.py benchmarks/memory.py

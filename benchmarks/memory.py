@@ -60,7 +60,7 @@ def train(folder: str, pattern: str) -> None:
     windows += [Window(0, (-1, 0, 1), of=kind(n)) for kind in (Prefix, Suffix) for n in (1, 2, 3)]
     tagger = mm.SequenceTagger(
         C=1e-5, features=TextFeatures(windows, hashing=1 << 15), tol=0.01, max_passes=100,
-        solver=mm.Pegasos(certificate_every=2.0),
+        solver=mm.Pegasos(shards=4, certificate_every=2.0),
     )  # fmt: skip
     begin = time.perf_counter()
     tagger.fit_files(pattern, memory_map=folder or None)
