@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=192)
     parser.add_argument("--chains", type=int, default=1000, help="examples of --memory")
     parser.add_argument("--tol", type=float, default=1e-7, help="of the pictures")
-    parser.add_argument("--sentences", type=int, default=48_000)
+    parser.add_argument("--sentences", type=int, default=6_000)
     parser.add_argument("--sentences-tol", type=float, default=5e-3)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--processes", action="store_true")
