@@ -3,8 +3,7 @@
 Two fits in two shards: a grid model of pictures of blobs in noise, whose changes are a few numbers, and a chain model
 of artificial sentences, whose changes are tens of kilobytes in every round. Each runs on two threads and on two Ray
 actors (``--processes``: also on two processes), in turn, ``--repeats`` times. The time of a fit includes the start of
-its workers and their examples, but not the start of the cluster, which is printed apart. Weights must be identical to
-the last bit::
+its workers and their examples, but not that of the cluster. Weights must be identical to the last bit::
 
     python benchmarks/workers.py                   # a quiet machine
     python benchmarks/workers.py --memory 1000     # memory of driver and actors over 1,000 rounds, with a picture
@@ -29,7 +28,6 @@ from machine import machine_line, save_picture
 from maxmargin.callbacks.base import Callback
 from maxmargin.execution.executors import Threads
 from maxmargin.execution.processes import Processes
-from maxmargin.execution.ray_workers import OWN
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.problem import Problem
 from maxmargin.solvers.driver import Result, Run, run
@@ -62,15 +60,16 @@ def sentences(n: int) -> Problem:
 
 def fit(executor: str, problem: Problem, tol: float) -> tuple[float, Result]:
     """Seconds of a fit on two workers, with their start, and the result."""
-    begin, workers = time.perf_counter(), MAKE[executor]()
+    workers = MAKE[executor]()  # Ray: and a cluster
     try:
+        begin = time.perf_counter()
         spread = problem.with_oracles(lambda oracle: ShardedOracle(oracle, workers))
         solver = mm.Sharded(shards=2, visits_per_round=64).engine(spread, 0)
         result = run(solver, spread, tol=tol, max_passes=200, executor=workers)
         workers.recall()
+        return time.perf_counter() - begin, result
     finally:
         workers.close()
-    return time.perf_counter() - begin, result
 
 
 def overhead(given: argparse.Namespace) -> None:
@@ -194,13 +193,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/workers_memory.png"))
     given = parser.parse_args()
     print(machine_line())
-    import ray
-
-    begin = time.perf_counter()
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, _system_config=OWN)
-    print(f"the cluster started in {time.perf_counter() - begin:.1f} s")
     (overhead if given.memory is None else memory)(given)
-    ray.shutdown()
 
 
 if __name__ == "__main__":

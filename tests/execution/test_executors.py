@@ -40,6 +40,7 @@ SOLVERS = {
     "auto, large batches": mm.Auto(batch=32),
     "auto, whole sweeps": mm.Auto(batch=64, visits=1.0),
     "sharded": mm.Sharded(shards=3, visits_per_round=5),
+    "sharded, rounds by cost": mm.Sharded(shards=2),
     "cutting_plane": mm.CuttingPlane(),
     "cutting_plane, n": mm.CuttingPlane("n"),
     "frank_wolfe": mm.FrankWolfe(),

@@ -200,13 +200,11 @@ def test_an_interrupted_round_counts_for_nothing(executor, when, monkeypatch):
     dual, shard = dual_of(state), state.shards[2]
     work, settle = shard.round, shard.settle
 
-    def interrupted(number, *arguments):
-        if when == "before":
-            raise KeyboardInterrupt
+    def interrupted(order, changes):
         if when == "between":
-            settle(*arguments[-2:])
-            raise KeyboardInterrupt
-        work(number, *arguments)
+            settle(order.shares, changes)
+        if when == "after":
+            work(order, changes)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shard, "round", interrupted)
@@ -240,7 +238,8 @@ def test_copies_of_the_weights_stay_together():
     [
         ({"shards": "many"}, 'shards must be a whole number >= 1 or "auto"'),
         ({"shards": 0}, "shards must be a whole number >= 1, got 0"),
-        ({"visits_per_round": 0}, "visits_per_round must be a whole number >= 1"),
+        ({"visits_per_round": 0}, "visits_per_round must be a whole number >= 1, got 0"),
+        ({"visits_per_round": "few"}, "visits_per_round must be a whole number >= 1 or \"auto\", got 'few'"),
         ({"combine": "best"}, 'combine must be "exact", "add", "average" or "cocoa\\+"'),
         ({"sampling": "cyclic"}, 'sampling must be "gap", "permutation" or "random"'),
     ],

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Ray", "RayWorkers"]
 
-INLINE = 1 << 16  # bytes up to which arguments travel with a call
+INLINE, LARGER = 90_000, 250_000  # bytes up to which an argument travels with a call: anywhere; in a cluster of our own
 KNOCK = 5.0  # seconds in which an address must be reached, and then answer the first knock
 AGAIN = 3  # times that a worker out of reach is asked the same again
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # what a gRPC client says first
-OWN = {"worker_niceness": 0}  # of a cluster for one fit: its workers need not give way to other programs
+# of a cluster for one fit: its workers need not give way to other programs, and changes travel with calls
+OWN = {"worker_niceness": 0, "max_direct_call_object_size": 1 << 20}
 DATA, HEADERS, SETTINGS = 0, 1, 4  # kinds of frames: a server begins with the last
 END_STREAM, END_HEADERS = 1, 4
 STATUS_200 = b"\x88"  # near the start of all headers of gRPC servers, errors included
@@ -72,15 +73,16 @@ class Ray(Parameters):
             raise ImportError(f'executor="ray" needs Ray; {how}.') from error
         if not isinstance(self.wait, (int, float)) or not self.wait > 0:
             raise ValueError(f"wait must be a number of seconds > 0, got {self.wait!r:.60}.")
-        leave = _present if ray.is_initialized() else _join(ray, self.address, n_workers)
+        present = ray.is_initialized()
+        leave, inline = (_present, INLINE) if present else _join(ray, self.address, n_workers)
         try:
-            if leave is _present:
+            if present:
                 _check_same(ray, self.address)
             cpus = int(ray.cluster_resources().get("CPU", 0.0))
         except BaseException:
             leave()
             raise
-        return RayWorkers(ray, n_workers or max(1, cpus), cpus, self.wait, leave)
+        return RayWorkers(ray, n_workers or max(1, cpus), cpus, self.wait, leave, inline)
 
 
 class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
@@ -94,11 +96,16 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
     wait : float
     leave : callable
         Leaves the cluster.
+    inline : int
+        Bytes up to which an argument travels with a call; larger ones go through the object store.
     """
 
-    def __init__(self, ray: ModuleType, n_workers: int, cpus: int, wait: float, leave: Callable[[], None]) -> None:
+    def __init__(
+        self, ray: ModuleType, n_workers: int, cpus: int, wait: float, leave: Callable[[], None], inline: int
+    ) -> None:
         super().__init__(n_workers)
-        self._ray, self._wait, self._leave, self._actor = ray, wait, leave, ray.remote(Home)
+        self._ray, self._wait, self._leave, self._inline = ray, wait, leave, inline
+        self._actor = ray.remote(Home)
         # where there are more workers than processors, or another group, an actor that waits for one waits for ever
         self._cpus = int(n_workers <= cpus)
 
@@ -113,7 +120,7 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
         return Actor(self._ray, self._actor.options(num_cpus=packed.cpus).remote({}), packed, own, self._wait)
 
     def _share(self, data: bytes) -> bytes | ObjectRef[bytes]:
-        return data if len(data) <= INLINE else self._ray.put(data)
+        return data if len(data) <= self._inline else self._ray.put(data)
 
     def _end(self) -> None:
         leave, self._leave = self._leave, _present
@@ -204,8 +211,8 @@ def _present() -> None:
     """Leave a cluster that was not joined: it is somebody else's."""
 
 
-def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callable[[], None]:
-    """Start a local cluster, or connect to a running one; returns how to leave it."""
+def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> tuple[Callable[[], None], int]:
+    """Start a local cluster, or connect to a running one; returns how to leave it, and what travels with a call."""
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address != "local":
@@ -214,7 +221,7 @@ def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callab
             ray.init(address=address, **quiet)
         except ConnectionError as error:
             raise ConnectionError(_unreachable(address, str(error))) from error
-        return ray.shutdown
+        return ray.shutdown, INLINE
     place = tempfile.mkdtemp(prefix="ray")  # a short name: those of sockets may not be long
 
     def leave() -> None:
@@ -229,7 +236,7 @@ def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callab
     except BaseException:
         leave()
         raise
-    return leave
+    return leave, LARGER
 
 
 def _knock(address: str) -> None:

@@ -22,9 +22,18 @@ from maxmargin.solvers.shard_sets import linear_of, scales_of
 from maxmargin.solvers.state import DualState
 from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["CHANGING", "Asked", "Change", "Look", "Report", "Shard"]
+__all__ = ["CHANGING", "Asked", "Change", "Look", "Order", "Report", "Shard"]
 
 CHANGING = frozenset({"plan_planes", "plan_visits", "plan_again", "round", "report", "start_from", "look"})
+
+
+class Order(NamedTuple):
+    """What a shard is told to do in a round."""
+
+    number: int  # of the round in its sweep,
+    stamp: int  # and of all rounds of the run
+    tau: float
+    shares: tuple[float, ...]  # of each change of the round before that stays
 
 
 class Asked(NamedTuple):
@@ -37,7 +46,7 @@ class Asked(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a round has changed: u, and what any share x of it gains, ``x slope - x^2 norm / 2``."""
+    """What a round has changed: u, and what any share x of it gains alone, ``x slope - x^2 norm / 2``."""
 
     columns: np.ndarray | None = np.empty(0, np.int32)  # (m,): those of u that have changed, none twice,
     values: np.ndarray = np.empty(0)  # (m,): and by how much; columns are None where that of all of u is smaller
@@ -56,6 +65,7 @@ class Report(NamedTuple):
     columns: np.ndarray | None  # int32 (m,): those of u that are not 0; None where all of u is smaller
     values: np.ndarray  # (m,) or (n_columns,): ``sum alpha a``
     linear: float  # ``sum alpha b``
+    entries: int  # of all planes
     totals: np.ndarray  # (n_blocks,): as :meth:`WorkingSet.scales`,
     largest: np.ndarray  # (n_blocks,)
 
@@ -93,20 +103,13 @@ class Shard:
         Of the problem of its own examples, but for u and w, which are those of all shards.
     patience : int
         Visits that a plane without weight survives.
-    visits_per_round : int
-    alone : bool
-        Whether there is no other shard: then every change stays as it is, and none is noted.
     """
 
-    def __init__(
-        self, number: int, engine: DualEngine, state: DualState, patience: int, visits_per_round: int, *, alone: bool
-    ) -> None:
-        self.number, self.engine, self.state = number, engine, state
-        self.patience, self.visits_per_round = patience, visits_per_round
-        if not alone:
-            d = len(state.u)
-            seen, columns, before = np.zeros(d // 8 + 1, np.uint8), np.empty(d, np.int32), np.empty(d)
-            state.log = wk.Log(seen, columns, before, np.zeros(1, np.int64))
+    def __init__(self, number: int, engine: DualEngine, state: DualState, patience: int) -> None:
+        self.number, self.engine, self.state, self.patience = number, engine, state, patience
+        d = len(state.u)
+        seen, columns, before = np.zeros(d // 8 + 1, np.uint8), np.empty(d, np.int32), np.empty(d)
+        self.log = state.log = wk.Log(seen, columns, before, np.zeros(1, np.int64))
         positive = state.problem.positive
         self.positive = NO_SIGNS if positive is None else positive.astype(np.int8)
         self.plan: list[Planes | np.ndarray] = []  # for each round: planes to bring in, or blocks to visit,
@@ -141,39 +144,41 @@ class Shard:
         """Blocks that the oracle has never seen."""
         return int(np.isinf(self.state.working_set.store.gap).sum())
 
-    def plan_planes(self) -> int:
-        """Plan to bring in the planes of the last look, sorted by block; returns the number of rounds."""
+    def plan_planes(self, size: int) -> int:
+        """Plan to bring in the planes of the last look, in the order of their blocks, those of ``size`` in a round.
+
+        Like the other plans, it returns the number of rounds.
+        """
         planes, self.state.pending = self.state.pending, None
         assert planes is not None
         ends = np.append(np.flatnonzero(np.diff(planes.example)) + 1, len(planes)).tolist()
-        cuts = [0, *ends[self.visits_per_round - 1 : -1 : self.visits_per_round], ends[-1]]
+        cuts = [0, *ends[size - 1 : -1 : size], ends[-1]]
         self.plan = [planes.between(begin, end) for begin, end in pairwise(cuts)]
         return len(self.plan)
 
-    def plan_visits(self, policy: str, share: float, seed: tuple[int, ...]) -> int:
-        """Plan to visit a share of the blocks with new planes; returns the number of rounds."""
+    def plan_visits(self, size: int, policy: str, share: float, seed: tuple[int, ...]) -> int:
+        """Plan to visit a share of the blocks with new planes."""
         store, rng = self.state.working_set.store, np.random.default_rng(seed)
         self.again = False
-        return self._plan(select(policy, store, rng, share_of(self.state.n_blocks, share), self.state.cursor))
+        return self._plan(select(policy, store, rng, share_of(self.state.n_blocks, share), self.state.cursor), size)
 
-    def plan_again(self, seed: tuple[int, ...]) -> int:
-        """Plan to visit all blocks with the planes that they have, in random order; returns the number of rounds."""
+    def plan_again(self, size: int, seed: tuple[int, ...]) -> int:
+        """Plan to visit all blocks with the planes that they have, in random order."""
         self.again = True
-        return self._plan(np.random.default_rng(seed).permutation(self.state.n_blocks))
+        return self._plan(np.random.default_rng(seed).permutation(self.state.n_blocks), size)
 
-    def _plan(self, blocks: np.ndarray) -> int:
-        size = self.visits_per_round
+    def _plan(self, blocks: np.ndarray, size: int) -> int:
         self.plan = [blocks[begin : begin + size] for begin in range(0, len(blocks), size)]
         return len(self.plan)
 
-    def round(self, number: int, stamp: int, tau: float, shares: Sequence[float], changes: Sequence[Change]) -> Change:
+    def round(self, order: Order, changes: Sequence[Change]) -> Change:
         """Settle the round before; then the work that is planned for this one, at the weights that all shards know."""
         begin, state, oracle = clock(), self.state, self.state.oracle
-        self.settle(shares, changes)
-        self.stamp = stamp
-        if number >= len(self.plan):
+        self.settle(order.shares, changes)
+        self.stamp = order.stamp
+        if order.number >= len(self.plan):
             return Change()
-        work, ws, state.tau = self.plan[number], state.working_set, tau
+        work, ws, state.tau = self.plan[order.number], state.working_set, order.tau
         calls, argmax_calls, unproven = oracle.oracle_calls, oracle.argmax_calls, oracle.unproven
         self.open = self._remember(np.unique(work.example if isinstance(work, Planes) else work))
         if isinstance(work, Planes):
@@ -186,11 +191,9 @@ class Shard:
                 'solver="auto", which merges planes.'
             )
         asked = oracle.oracle_calls - calls, oracle.argmax_calls - argmax_calls, oracle.unproven - unproven
-        if state.log is None:
-            return Change(slope=gain, asked=Asked(*asked, clock() - begin))
-        n, sums = int(state.log.size[0]), np.empty(2)
-        columns, values = state.log.columns[:n].copy(), np.empty(n)
-        sk.collect(state.log, state.u, self.positive, values, sums)
+        n, sums = int(self.log.size[0]), np.empty(2)
+        columns, values = self.log.columns[:n].copy(), np.empty(n)
+        sk.collect(self.log, state.u, self.positive, values, sums)
         excess, norm = sums.tolist()  # to more digits than the product of change and weights; visits never lose
         values /= state.echo
         slope = max(gain, 0.0) + excess / state.echo
@@ -217,7 +220,8 @@ class Shard:
         wk.rebuild(ws.store, u)
         columns = np.flatnonzero(u).astype(np.int32)
         sparse = is_sparse(len(columns), len(u))
-        return Report(columns if sparse else None, u[columns] if sparse else u, linear_of(ws), *scales_of(ws))
+        values = u[columns] if sparse else u
+        return Report(columns if sparse else None, values, linear_of(ws), ws.n_entries, *scales_of(ws))
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
         """Keep a share of the change, forget idle planes, and take over what the other shards have changed.

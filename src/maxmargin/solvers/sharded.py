@@ -58,9 +58,11 @@ class Sharded(BaseSolver):
         50,000, at most 8. Fits with more shards need more passes: use no more of them than workers.
     strands : int
         Strands of a single shard: the most threads that can visit its examples. Several shards have none.
-    visits_per_round : int
+    visits_per_round : int or "auto"
         Examples that a shard visits before the changes are combined. The more, the longer a shard works without the
         changes of the others, and the more passes a fit needs; the fewer, the more often shards wait for each other.
+        "auto" weighs what an exchange costs where shards live in other processes against the work that is lost because
+        shards do not know of each other (``solvers/round_length.py``): 8 to 256, and at most an eighth of a shard.
     combine : {"exact", "add", "average", "cocoa+"}
         How much of the changes of K shards stays: the best shares, all of each ("add"), or 1 / K of each ("average").
         "cocoa+" keeps all of each too, but every shard counts its own changes of u K times, as if all others made the
@@ -81,7 +83,7 @@ class Sharded(BaseSolver):
 
     shards: int | str = "auto"
     strands: int = 2
-    visits_per_round: int = 64
+    visits_per_round: int | str = "auto"
     combine: str = "exact"
     visits: float = 0.2
     cached_passes: int = 30
@@ -102,20 +104,26 @@ class Sharded(BaseSolver):
 
         check_words("sampling", self.sampling, POLICIES)
         check_words("combine", self.combine, COMBINATIONS)
-        check_whole(self, {"visits_per_round": 1, "strands": 1})
+        check_whole(self, {"strands": 1})
         if self.combine == "cocoa+" and "signs" in problem.traits:
             raise ValueError('combine="cocoa+" is not possible where weights must be positive: use combine="exact".')
         settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
-        count = self.count(problem.n_examples)
+        count, visits = self.count(problem.n_examples), self._number("visits_per_round")
         if count == 1:
             return DualEngine(replace(settings, master="auto", extrapolate=True), random_state)
-        return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)
+        return ShardedEngine(settings, count, visits, self.combine, random_state)
 
     def count(self, n_examples: int) -> int:
         """The number of shards for so many examples: never more than there are."""
-        if self.shards == "auto":
-            return max(1, min(n_examples // PER_SHARD, MOST))
-        if isinstance(self.shards, str):
-            raise ValueError(f'shards must be a whole number >= 1 or "auto", got {self.shards!r}.')
-        check_whole(self, {"shards": 1})
-        return max(1, min(int(self.shards), n_examples))
+        shards = self._number("shards")
+        return max(1, min(n_examples // PER_SHARD, MOST) if shards is None else min(shards, n_examples))
+
+    def _number(self, name: str) -> int | None:
+        """A parameter that is a number, or None where it is left to the solver."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            if value == "auto":
+                return None
+            raise ValueError(f'{name} must be a whole number >= 1 or "auto", got {value!r}.')
+        check_whole(self, {name: 1})
+        return int(value)

@@ -26,9 +26,10 @@ from maxmargin.solvers.base import Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.engine import FOREVER, DualEngine
 from maxmargin.solvers.proof import check_around, check_at
+from maxmargin.solvers.round_length import RoundLength
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.shard import CHANGING, Change, Look, Report, Shard, share_of
+from maxmargin.solvers.shard import CHANGING, Change, Look, Order, Report, Shard, share_of
 from maxmargin.solvers.shard_kernel import best_shares, products
 from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
 from maxmargin.solvers.state import DualState, OuterState
@@ -49,7 +50,9 @@ class ShardedState(OuterState):
     homes: list[int]
     seed: int  # of the random orders, together with the number of the sweep and of the shard
     linear: float  # ``sum alpha b`` when ``current``,
-    scales: Scales  # and those of all blocks
+    scales: Scales  # those of all blocks,
+    entries: int  # and entries of all planes
+    length: RoundLength
     pending: bool  # whether the planes of the last certificate wait in the shards
     sweeps: int = 0
     stamp: int = 0  # rounds begun
@@ -88,7 +91,7 @@ class ShardedState(OuterState):
             return
         reports: list[Report] = self.ask("report", self.combined, self.shares or (1.0,) * len(self.homes))
         self.changes, self.shares = (), ()
-        self.linear, self.scales = _added(reports)
+        self.linear, self.scales, self.entries = _added(reports)
         self.inner.u[:] = 0.0
         for report in reports:
             report.add_to(self.inner.u)
@@ -118,7 +121,7 @@ class ShardedState(OuterState):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
-        return self.joined().to_arrays() | {"sharded": np.array([self.seed, self.sweeps], np.int64)}
+        return self.joined().to_arrays() | {"sharded": np.array([self.seed, self.sweeps, self.length.visits])}
 
 
 @dataclass(eq=False)
@@ -127,7 +130,7 @@ class ShardedEngine(Engine):
 
     settings: Settings
     n_shards: int
-    visits_per_round: int
+    visits_per_round: int | None  # None: as long as costs suggest
     combine: str = "exact"
     random_state: int | np.random.Generator | None = None
 
@@ -159,13 +162,13 @@ class ShardedEngine(Engine):
             own.echo = float(self.n_shards) if self.combine == "cocoa+" else 1.0
             if whole.pending is not None:
                 own.pending = _between(whole.pending, first, last)
-            alone = self.n_shards == 1
-            shards.append(Shard(number, visits, own, self.settings.patience, self.visits_per_round, alone=alone))
-            reports.append(Report(None, u, linear_of(ws), *scales_of(ws)))
+            shards.append(Shard(number, visits, own, self.settings.patience))
+            reports.append(Report(None, u, linear_of(ws), ws.n_entries, *scales_of(ws)))
         pending, whole.pending = whole.pending is not None, None
         whole.working_set = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)
         homes, seed = executor.start(shards, CHANGING), int(whole.rng.integers(2**62))
-        state = ShardedState(whole, shards, executor, homes, seed, *_added(reports), pending)
+        length = RoundLength.of(self.visits_per_round, problem.n_examples // self.n_shards)
+        state = ShardedState(whole, shards, executor, homes, seed, *_added(reports), length, pending)
         state.spread()
         return state
 
@@ -177,6 +180,7 @@ class ShardedEngine(Engine):
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
         begin, whole, oracle_before = clock(), state.inner, state.oracle.seconds
         point = self.dual_point(state)
+        state.length.adjust(state.entries / whole.problem.n_examples)
         asking = clock()
         looks: list[Look] = state.ask("look", self.settings.parts)
         losses = np.concatenate([look.losses for look in looks])
@@ -238,9 +242,10 @@ class ShardedEngine(Engine):
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> ShardedState:
         """Resume where :meth:`ShardedState.to_arrays` left off."""
-        seed, sweeps = Saved.of(arrays).whole("sharded", np.int64, (2,), (0, 2.0**62)).tolist()
+        seed, sweeps, visits = Saved.of(arrays).whole("sharded", np.int64, (3,), (0, 2.0**62)).tolist()
         state = self._cut(self.engine.from_arrays(problem, arrays))
         state.seed, state.sweeps = seed, sweeps
+        state.length.resume(visits)
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -269,10 +274,13 @@ class ShardedEngine(Engine):
 
     def _sweep(self, state: ShardedState, plan: str, arguments: Sequence[tuple]) -> float:
         """Let all shards plan and work on their plans, a round at a time; the gain of the dual."""
-        gain, call, homes = 0.0, state.executor.call, state.homes
-        for number in range(max(call(plan, list(zip(homes, arguments, strict=True))))):
+        size = state.length.visits
+        calls = [(home, (size, *own)) for home, own in zip(state.homes, arguments, strict=True)]
+        gain = 0.0
+        for number in range(max(state.executor.call(plan, calls))):
             state.stamp += 1
-            changes = state.ask("round", number, state.stamp, state.inner.tau, state.shares, state.changes)
+            order = Order(number, state.stamp, state.inner.tau, state.shares)
+            changes = state.ask("round", order, state.changes)
             gain += self._combine(state, tuple(changes))
         return gain
 
@@ -294,6 +302,7 @@ class ShardedEngine(Engine):
             best_shares(slope, gram, best)
             shares = shares if gain(shares) >= ENOUGH * gain(best) else best
         state.changes, state.shares, state.combined = changes, tuple(shares.tolist()), state.stamp
+        state.length.note(float(slope.sum() - 0.5 * gram.trace()), gain(shares), len(values))
         return gain(shares)
 
 
@@ -304,7 +313,8 @@ def _between(planes: Planes, first: int, last: int) -> Planes:
     return replace(part, example=part.example - first)
 
 
-def _added(reports: Sequence[Report]) -> tuple[float, Scales]:
-    """``sum alpha b`` over all shards, in their order, and the scales of all blocks."""
+def _added(reports: Sequence[Report]) -> tuple[float, Scales, int]:
+    """``sum alpha b`` over all shards, in their order, the scales of all blocks, and entries of all planes."""
     totals, largest = (np.concatenate([getattr(report, name) for report in reports]) for name in ("totals", "largest"))
-    return sum(report.linear for report in reports), (totals, largest)
+    entries = sum(report.entries for report in reports)
+    return sum(report.linear for report in reports), (totals, largest), entries
