@@ -196,7 +196,7 @@ class DualEngine(Engine):
             if not (first and self.settings.selection == "gap"):
                 state.since += len(visited) / state.n_blocks
         if self.settings.averaging == "tail":
-            self._keep_tail(state)
+            self.keep_tail(state)
         if not state.problem.quadratic and not state.joint:
             state.w[:] = state.problem.regulariser.weights(state.u)  # a run that is resumed here begins with these
 
@@ -215,6 +215,16 @@ class DualEngine(Engine):
             linear = (weight * linear_before + total * linear) / (weight + total)
             u = (weight * before + total * u) / (weight + total)
         return DualPoint(linear, u, state.problem.regulariser.weights(u))
+
+    def keep_tail(self, state: DualState) -> None:
+        """Each time the number of visits has doubled, let the average begin anew behind the half before."""
+        ws = state.working_set
+        total = float(ws.store.moment[wk.TOTAL])
+        if total > 0.5 * ws.store.moment[wk.VISITS] and total >= ws.n_blocks:
+            state.earlier = None
+            linear, u, _ = self.dual_point(state)
+            state.earlier = (total, u, linear)
+            ws.restart_mean()
 
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -324,16 +334,6 @@ class DualEngine(Engine):
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _keep_tail(self, state: DualState) -> None:
-        """Each time the number of visits has doubled, let the average begin anew behind the half before."""
-        ws = state.working_set
-        total = float(ws.store.moment[wk.TOTAL])
-        if total > 0.5 * ws.store.moment[wk.VISITS] and total >= ws.n_blocks:
-            state.earlier = None
-            linear, u, _ = self.dual_point(state)
-            state.earlier = (total, u, linear)
-            ws.restart_mean()
 
     def _rebuild(self, state: DualState) -> None:
         before = state.u.copy()
