@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ class Seen:
     """What every round of a run in this process left behind: its visits, and the planes with their multipliers."""
 
     def __init__(self, engine, state):
-        self.visits, self.points, self._state, self._asked = [], [], state, []
+        self.visits, self.points, self.sums, self._state, self._asked = [], [], [], state, []
         for shard in state.shards:
             shard.round = self._counted(shard, shard.round)
         engine._combine = self._noted(engine._combine)
@@ -55,22 +56,27 @@ class Seen:
     def _noted(self, combine):
         def noted(state, changes):
             gain = combine(state, changes)
-            self.visits.append(sum(self._asked))
-            self._asked.clear()
-            self.points.append(self._settled())
+            self.note()
             return gain
 
         return noted
+
+    def note(self):
+        """A round has been combined."""
+        self.visits.append(sum(self._asked))
+        self._asked.clear()
+        self.points.append(self._settled())
+        A, b, alpha, _ = self.points[-1]
+        self.sums.append((A.T @ alpha, b @ alpha))
 
     def _settled(self):
         """(A, b, alpha, block) of all shards, from copies of them: the run does not notice."""
         sets = []
         for shard in self._state.shards:
-            work, shard.round = shard.round, None
-            copy = pickle.loads(pickle.dumps(shard))
-            shard.round = work
-            copy.settle(self._state.shares, ())
-            sets.append((copy.state.working_set, np.arange(copy.state.n_blocks)))
+            other, ws = copy(shard), shard.state.working_set.copy()
+            other.state = replace(shard.state, working_set=ws)
+            other.settle(self._state.shares, ())
+            sets.append((ws, np.arange(ws.n_blocks)))
         return gathered(sets, 1 << 30).planes()
 
     def weights(self, rule, first=0):
@@ -81,9 +87,9 @@ class Seen:
 
     def mean(self, rule, first=0):
         """(u, sum alpha b) averaged over the rounds from ``first`` on."""
-        sums = [(A.T @ alpha, b @ alpha) for A, b, alpha, _ in self.points[first:]]
+        us, linears = zip(*self.sums[first:], strict=True)
         weights = self.weights(rule, first)
-        return np.average([u for u, _ in sums], axis=0, weights=weights), np.average([v for _, v in sums], 0, weights)
+        return np.average(us, axis=0, weights=weights), np.average(linears, weights=weights)
 
     def multipliers(self, tiny, rule, first=0):
         """Averaged multipliers of all outputs of a tiny problem, example by example."""
@@ -123,7 +129,7 @@ def test_the_certificate_is_that_of_averaged_multipliers(tiny, rule):
     problem, optimum = tiny.problem(), best(tiny).objective
     engine = solver(rule).engine(problem, 3)
     state, seen = watched(engine, problem)
-    for certificate in certificates(engine, state, 4):
+    for certificate in certificates(engine, state, 3):
         w = engine.weights(state)
         check = recompute(
             w, seen.multipliers(tiny, rule), tiny.planes, tiny.example_weight, squared=tiny.squared,
@@ -143,10 +149,10 @@ def test_a_tail_is_the_later_half_or_more(tiny):
     problem, left_out = tiny.problem(), []
     engine = solver("tail").engine(problem, 3)
     state, seen = watched(engine, problem)
-    for certificate in certificates(engine, state, 7):
+    for certificate in certificates(engine, state, 5):
         point, half = engine.dual_point(state), 0.5 * sum(seen.visits)
-        fits = [r for r in range(len(seen.points)) if is_mean(point, seen.mean("tail", r))]
-        fits = [r for r in fits if sum(seen.visits[r:]) >= half]
+        halves = [r for r in range(len(seen.points)) if sum(seen.visits[r:]) >= half]
+        fits = [r for r in halves if is_mean(point, seen.mean("tail", r))]
         assert fits, f"after {len(seen.points)} rounds"
         left_out.append(fits[0])
         check = recompute(
@@ -190,7 +196,7 @@ def test_resuming_is_exact_at_every_certificate(tiny, rule):
     problem = tiny.problem()
     engine, whole = solver(rule).engine(problem, 5), solver(rule, shards=1).engine(problem, 5)
     state, twins = engine.init(problem), []
-    for certificate in certificates(engine, state, 6):
+    for certificate in certificates(engine, state, 4):
         for twin in twins:
             assert next(certificates(engine, twin, 1)) == certificate
             assert np.array_equal(engine.weights(twin), engine.weights(state))
@@ -215,10 +221,10 @@ class SaveAll(Callback):
 @pytest.mark.parametrize("words", [{}, {"positive": ["transition"]}, {"loss": mm.Ramp("best_output")}], ids=str)
 @pytest.mark.parametrize("rule", RULES)
 def test_whole_fits_resume_to_the_same_weights(rule, words):
-    dials = {"C": 3.0, "solver": solver(rule, visits=7), "tol": 1e-9, "max_passes": 24, "random_state": 1} | words
+    dials = {"C": 3.0, "solver": solver(rule, visits=7), "tol": 1e-9, "max_passes": 15, "random_state": 1} | words
     save = SaveAll()
     fitted = mm.SequenceTagger(callbacks=[save], **dials).fit(X, Y)
-    for arrays in save.arrays[:5]:
+    for arrays in save.arrays[1:4]:
         resumed = mm.SequenceTagger(**dials).fit(X, Y, resume=arrays)
         assert np.array_equal(resumed.weights_, fitted.weights_) and resumed.certificate_ == fitted.certificate_
 
@@ -271,7 +277,7 @@ def test_rounds_of_a_ramp_begin_new_averages(rule):
         for _ in range(6):
             engine.step(state)
         engine.move(state, problem.majorant(problem.linearise(3.0 * engine.weights(state))))
-        assert np.array_equal(engine.weights(state), state.inner.w[: problem.n_weights])
+        assert np.array_equal(engine.weights(state), state.inner.w[: state.problem.n_weights])
         seen = Seen(engine, state)
         engine.step(state)
         if rule == "uniform":
@@ -311,8 +317,7 @@ def test_an_interrupted_round_is_in_the_average_or_not_at_all(when, monkeypatch)
         if not last or when == "behind it":
             average(self)
         if last:
-            seen.visits.append(sum(seen._asked))
-            seen.points.append(seen._settled())
+            seen.note()
             raise KeyboardInterrupt
 
     if when in ("before", "after"):
@@ -322,7 +327,7 @@ def test_an_interrupted_round_is_in_the_average_or_not_at_all(when, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         engine.step(state)
     monkeypatch.undo()
-    assert times == [0] or when not in ("before", "after")
+    assert times[0] <= 0
     assert is_mean(engine.dual_point(state), seen.mean("weighted"))
     seen._asked.clear()
     engine.step(state)

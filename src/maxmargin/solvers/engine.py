@@ -320,12 +320,15 @@ class DualEngine(Engine):
         saved.generator("rng", state.rng)
         saved.take_over("counts", state, COUNTS)
         saved.take_over("numbers", state, NUMBERS)
+        linear, u, _ = self.dual_point(state)  # each half of a tail by itself: it may be all that is left later
+        shift = 0.0 if problem.shift is None else problem.shift
+        if losses.sum_exceeded(linear, u + shift):
+            raise saved.refusal("set/mean", "makes an average above the losses")
         if "earlier/u" in saved:
             total, linear = map(float, saved.numbers("earlier/numbers", {"weight": (1.0, 2.0**53), "linear": FINITE}))
             state.earlier = (total, saved.reals("earlier/u", (d,)), linear)
-        linear, u, _ = self.dual_point(state)
-        if losses.sum_exceeded(linear, u if problem.shift is None else u + problem.shift):
-            raise saved.refusal("set/mean", "and earlier make an average above the losses")
+            if losses.sum_exceeded(linear, state.earlier[1] + shift):
+                raise saved.refusal("earlier/u", "and earlier/numbers make an average above the losses")
         if "pending/b" in saved:
             state.pending = pending = saved.planes("pending", d, state.n_blocks)
             if losses.exceeded(Claims.of_planes(pending)) >= 0:
