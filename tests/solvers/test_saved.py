@@ -106,6 +106,7 @@ EDITS = [
     ("bcfw", "state/set/mean", lambda a: a[:-1]),
     ("bcfw", "state/set/moment", put(3, 1e9)),
     ("bcfw", "state/set/moment", put(1, -1.0)),
+    ("bcfw", "state/set/moment", put(1, 1e-300)),
     ("shards", "state/set/mean", lambda a: a[:-1]),
     ("shards", "state/set/mean", put(0, np.inf)),
     ("shards", "state/set/mean", lambda a: a + 1e9),

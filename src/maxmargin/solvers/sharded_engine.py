@@ -103,7 +103,7 @@ class ShardedState(OuterState):
         if self.combined > self.averaged[0] and len(store.mean):
             linear, visits = [change.linear for change in self.changes], sum(change.visits for change in self.changes)
             sums = np.array(linear), np.array(self.shares), float(visits)
-            average(store.mean, store.moment, *_joined(self.changes), *sums, self.averaged, self.combined)
+            average(store.mean, store.moment, *_entries(self.changes), *sums, self.averaged, self.combined)
 
     def spread(self) -> None:
         """Let the weights of all shards be those of u."""
@@ -297,7 +297,7 @@ class ShardedEngine(Engine):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        products(*_joined(changes), state.scratch, gram)
+        products(*_entries(changes), state.scratch, gram)
 
         def gain(shares: np.ndarray) -> float:
             return float(slope @ shares - 0.5 * shares @ gram @ shares)
@@ -319,7 +319,7 @@ def _between(planes: Planes, first: int, last: int) -> Planes:
     return replace(part, example=part.example - first)
 
 
-def _joined(changes: Sequence[Change]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _entries(changes: Sequence[Change]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where each change ends, and the columns and values of all, one behind the other."""
     columns, values = map(np.concatenate, zip(*(change.entries() for change in changes), strict=True))
     return np.cumsum([len(change.values) for change in changes]), columns, values
