@@ -219,9 +219,10 @@ class Shard:
         ws = self.state.working_set
         u = np.empty(len(self.state.u))
         wk.rebuild(ws.store, u)
+        ws.store.linear[0] = linear_of(ws)  # as that of a shard that begins here
         columns = np.flatnonzero(u).astype(np.int32)
         sparse = is_sparse(len(columns), len(u))
-        return Report(columns if sparse else None, u[columns] if sparse else u, linear_of(ws), *scales_of(ws))
+        return Report(columns if sparse else None, u[columns] if sparse else u, ws.linear, *scales_of(ws))
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
         """Keep a share of the change, forget idle planes, and take over what the other shards have changed.
