@@ -121,6 +121,7 @@ FITS = [
     (mm.SequenceTagger(rescaling="slack", **SHORT), X, Y),
     (mm.SequenceTagger(positive="transition", n_jobs=2, **SHORT), X, Y),
     *((mm.SequenceTagger(loss=loss, solver=SHARDS, **SHORT), X, Y) for loss in ("squared_hinge", Ramp())),
+    (mm.SequenceTagger(solver=mm.Sharded(shards=3, visits_per_round=2, averaging="tail"), **SHORT), X, Y),
     (mm.SequenceTagger(positive="transition", solver=SHARDS, n_jobs=2, **SHORT), X, Y),
     (mm.SequenceTagger(loss=Ramp(), **SHORT), X, Y),
     (mm.SequenceTagger(loss=Ramp(start="hinge"), solver="pegasos", **SHORT), X, Y),

@@ -30,6 +30,7 @@ SOLVERS = {
     "auto, small memory": mm.Auto(memory=150_000),
     "sharded": mm.Sharded(shards=3, visits_per_round=4),
     "sharded, rounds by cost": mm.Sharded(shards=2),
+    "sharded, averaged": mm.Sharded(shards=3, visits_per_round=4, averaging="weighted"),
     "strands": mm.Sharded(strands=3),
     "sequential_dual": mm.SequentialDual(certificate_every=2.0),
     "bcfw, random": mm.BCFW(sampling="random", certificate_every=2.0),

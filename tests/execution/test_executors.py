@@ -364,8 +364,13 @@ class KillsAWorker(Callback):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "words", [{}, {"loss": "squared_hinge"}, {"positive": ["transition"]}, {"loss": "ramp"}], ids=str
-)
+    "words",
+    [
+        {}, {"loss": "squared_hinge"}, {"positive": ["transition"]}, {"loss": "ramp"},
+        {"solver": mm.Sharded(shards=8, visits_per_round=5, averaging="tail")},
+    ],
+    ids=str,
+)  # fmt: skip
 def test_shards_in_processes_have_the_weights_of_one_thread(words):
     words = {"C": 0.3, "solver": mm.Sharded(shards=8, visits_per_round=5), "tol": 1e-5, "max_passes": 15} | words
     one = mm.SequenceTagger(executor="serial", **words).fit(X, Y)

@@ -11,17 +11,17 @@ from reference.problems import random_chains
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# seconds, written down here once more: a visit, and each entry of its planes; an exchange, and each entry of its changes
+# seconds of a visit and of each entry of its planes, of an exchange and of each entry of its changes
 COSTS = (1e-6, 2.5e-9, 1e-3, 2.5e-8)
 MANY = 10**6  # blocks
 
 
 def settled(plane_entries, entries, v0, certificates=30, blocks=MANY):
-    """The length where the share ``v / v0`` of the gain is lost in a round of v visits."""
+    """The length where ``1 / (1 + v / v0)`` of the gain is left of a round of v visits."""
     length = RoundLength.of(None, blocks)
     for _ in range(certificates):
         for _ in range(3):
-            length.note(2.0, 2.0 * (1.0 - min(length.visits / v0, 1.0)), entries)
+            length.note(2.0, 2.0 / (1.0 + length.visits / v0), entries)
         length.adjust(plane_entries)
     return length.visits
 
@@ -33,10 +33,10 @@ def test_the_length_takes_the_least_time_for_a_given_gain(plane_entries, entries
     """Beside the times of all lengths that the rule may choose."""
     visit, per_entry, exchange, per_change = COSTS
     v = np.arange(8, 257)
-    kept = np.maximum(1.0 - v / v0, 1e-9)
-    seconds = (v * (visit + per_entry * plane_entries) + exchange + per_change * entries) / (v * kept)
+    left = 1.0 / (1.0 + v / v0)
+    seconds = (v * (visit + per_entry * plane_entries) + exchange + per_change * entries) / (v * left)
     found = settled(plane_entries, entries, v0)
-    near = (v <= 64) | (v <= 0.1 * v0)  # never longer where more than a tenth is lost
+    near = (v <= 64) | (left >= 0.9)  # never longer where more than a tenth is lost
     assert seconds[v == found] <= 1.05 * seconds[near].min()
 
 

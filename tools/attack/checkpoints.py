@@ -32,6 +32,7 @@ from maxmargin.persistence.checkpoint import save_checkpoint
 
 NUMBER = 2000
 SHARE = 1e-6  # of the objective, by which numbers may differ
+AVERAGING = ("bcfw", "recentred", "shards, averaged", "shards, tail")  # how the names of solvers that average begin
 Arrays = dict[str, np.ndarray]
 
 
@@ -87,7 +88,7 @@ class Base:
         if objective is not None and found.certified and abs(found.primal - objective) > size:
             raise Foreign(f"{self.name}: the primal is {found.primal}, the objective of the weights {objective}")
         sure = isinstance(self.problem, Problem) and found.certified
-        sure = sure and not (forged and ("bcfw" in self.name or "recentred" in self.name))  # solvers that average
+        sure = sure and not (forged and any(map(self.name.startswith, AVERAGING)))
         if sure and found.dual > self.optimum.primal + size:
             raise Foreign(f"{self.name}: the bound {found.dual} is above the optimum {self.optimum}")
 
@@ -168,6 +169,8 @@ def bases() -> tuple[Base, ...]:
         "recentred dual": (tagger(penalty="l1", solver="recentred_dual"), X, y),
         "recentred dual, positive": (tagger(penalty="l1", solver="recentred_dual", positive="transition"), X, y),
         "shards": (tagger(solver=mm.Sharded(shards=2)), X, y),
+        "shards, averaged": (tagger(solver=mm.Sharded(shards=2, averaging="weighted")), X, y),
+        "shards, tail": (tagger(solver=mm.Sharded(shards=3, averaging="tail")), X, y),
         "shards, squared": (tagger(solver=mm.Sharded(shards=3), loss="squared_hinge"), X, y),
         "shards, positive": (tagger(solver=mm.Sharded(shards=2), positive="transition"), X, y),
         "ramp": (tagger(loss=ramp), X, y),

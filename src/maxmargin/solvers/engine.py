@@ -196,7 +196,7 @@ class DualEngine(Engine):
             if not (first and self.settings.selection == "gap"):
                 state.since += len(visited) / state.n_blocks
         if self.settings.averaging == "tail":
-            self._keep_tail(state)
+            self.keep_tail(state)
         if not state.problem.quadratic and not state.joint:
             state.w[:] = state.problem.regulariser.weights(state.u)  # a run that is resumed here begins with these
 
@@ -215,6 +215,16 @@ class DualEngine(Engine):
             linear = (weight * linear_before + total * linear) / (weight + total)
             u = (weight * before + total * u) / (weight + total)
         return DualPoint(linear, u, state.problem.regulariser.weights(u))
+
+    def keep_tail(self, state: DualState) -> None:
+        """Each time the number of visits has doubled, let the average begin anew behind the half before."""
+        ws = state.working_set
+        total = float(ws.store.moment[wk.TOTAL])
+        if total > 0.5 * ws.store.moment[wk.VISITS] and total >= ws.n_blocks:
+            state.earlier = None
+            linear, u, _ = self.dual_point(state)
+            state.earlier = (total, u, linear)
+            ws.restart_mean()
 
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -310,12 +320,15 @@ class DualEngine(Engine):
         saved.generator("rng", state.rng)
         saved.take_over("counts", state, COUNTS)
         saved.take_over("numbers", state, NUMBERS)
+        linear, u, _ = self.dual_point(state)  # each half of a tail by itself: it may be all that is left later
+        shift = 0.0 if problem.shift is None else problem.shift
+        if losses.sum_exceeded(linear, u + shift):
+            raise saved.refusal("set/mean", "makes an average above the losses")
         if "earlier/u" in saved:
             total, linear = map(float, saved.numbers("earlier/numbers", {"weight": (1.0, 2.0**53), "linear": FINITE}))
             state.earlier = (total, saved.reals("earlier/u", (d,)), linear)
-        linear, u, _ = self.dual_point(state)
-        if losses.sum_exceeded(linear, u if problem.shift is None else u + problem.shift):
-            raise saved.refusal("set/mean", "and earlier make an average above the losses")
+            if losses.sum_exceeded(linear, state.earlier[1] + shift):
+                raise saved.refusal("earlier/u", "and earlier/numbers make an average above the losses")
         if "pending/b" in saved:
             state.pending = pending = saved.planes("pending", d, state.n_blocks)
             if losses.exceeded(Claims.of_planes(pending)) >= 0:
@@ -324,16 +337,6 @@ class DualEngine(Engine):
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _keep_tail(self, state: DualState) -> None:
-        """Each time the number of visits has doubled, let the average begin anew behind the half before."""
-        ws = state.working_set
-        total = float(ws.store.moment[wk.TOTAL])
-        if total > 0.5 * ws.store.moment[wk.VISITS] and total >= ws.n_blocks:
-            state.earlier = None
-            linear, u, _ = self.dual_point(state)
-            state.earlier = (total, u, linear)
-            ws.restart_mean()
 
     def _rebuild(self, state: DualState) -> None:
         before = state.u.copy()

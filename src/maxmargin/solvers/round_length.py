@@ -1,14 +1,15 @@
 """How many examples a shard visits between two exchanges, from what work and exchanges cost and how much work is lost.
 
 A round of v visits takes ``v t`` seconds of work and e seconds of exchange. The longer it is, the more the shards pull
-at the same weights without knowing of each other: of what their changes would gain one by one, the combined change
-gains only a share ``1 - l``. Where l is about ``v / v0``, the time for a given gain is proportional to
+at the same weights without knowing of each other: of what their changes would gain one by one, a share l is lost when
+they are combined. Where what is left falls like ``1 - l = 1 / (1 + v / v0)``, the time for a given gain is proportional
+to
 
-    (v t + e) / (v (1 - v / v0)),      which is least where      l (v t + 2 e) = e.
+    (v t + e) (1 + v / v0) / v,      which is least where      v t l / (1 - l) = e.
 
-If l is more, rounds become shorter, if it is less, longer. Two rules keep the latter from being carried too far. Rounds
-do not become longer where more than a tenth is lost, since the weights that a shard has not heard of cost it passes,
-too, and no round is more than an eighth of a pass.
+If the left side is more, rounds become shorter, if it is less, longer. Two rules keep the latter from being carried too
+far. Rounds do not become longer where more than a tenth is lost, since the weights that a shard has not heard of cost
+it passes, too, and no round is more than an eighth of a pass.
 
 The lost share is counted between certificates. So are the entries of planes and of changes, from which t and e follow
 by the constants below. Nothing is timed during a fit: weights must not depend on the clock or on the executor. O(1) for
@@ -78,8 +79,8 @@ class RoundLength:
         if self.most and self.rounds and self.alone > 0.0:
             work = self.visits * (VISIT + PER_ENTRY * plane_entries)
             exchange = EXCHANGE + PER_CHANGE * self.entries / self.rounds
-            lost = 1.0 - self.together / self.alone
-            change = sqrt(exchange / (max(lost, LITTLE) * (work + 2.0 * exchange)))
+            lost = min(max(1.0 - self.together / self.alone, LITTLE), 1.0 - LITTLE)
+            change = sqrt(exchange * (1.0 - lost) / (lost * work))
             change = min(max(change, 1.0 / STEP), STEP if lost <= MUCH else 1.0)
             self.visits = min(max(round(self.visits * change), LEAST), self.most)
         self.rounds, self.entries, self.alone, self.together = 0, 0, 0.0, 0.0

@@ -72,10 +72,13 @@ def _arrays(part: Saved, like: WorkingSet) -> dict[str, np.ndarray]:
         "moment": part.reals("moment", (wk.MOMENTS,)),
     }  # fmt: skip
     found["entries"] = part.reals("entries", (len(found["columns"]),))
-    rule, total, visits, _ = found["moment"]
+    rule, total, visits, linear = found["moment"]
     most = 2.0**53 if averaging else 0.0
-    if rule != averaging or not 0.0 <= total <= most**2 or not 0.0 <= visits <= most:
+    counted = (total == 0.0 or 1.0 <= total <= most**2) and 0.0 <= visits <= most
+    if rule != averaging or not counted:
         raise part.refusal("moment", "does not count the visits of an average as the solver makes it")
+    if total == 0.0 and (linear != 0.0 or found["mean"].any()):
+        raise part.refusal("mean", "and set/moment hold a sum over no visits that is not 0")
     if not np.isfinite(found["gap"][np.isfinite(found["gap"])].sum()):
         raise part.refusal("gap", "has no finite sum")
     return found

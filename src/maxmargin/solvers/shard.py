@@ -52,6 +52,8 @@ class Change(NamedTuple):
     values: np.ndarray = np.empty(0)  # (m,): and by how much; columns are None where that of all of u is smaller
     slope: float = 0.0
     norm: float = 0.0
+    linear: float = 0.0  # by how much ``sum alpha b`` has changed,
+    visits: int = 0  # of blocks
     asked: Asked = Asked()
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -125,10 +127,10 @@ class Shard:
         if w is not None:
             self.state.w[:] = w
 
-    def look(self, parts: int) -> Look:
-        """Ask the oracle about all examples at the weights at hand; the planes wait here for a sweep."""
-        n = self.state.n_blocks
-        planes = self.state.oracle.planes(self.state.w[: self.state.problem.n_columns], np.arange(n), parts)
+    def look(self, parts: int, w: np.ndarray | None) -> Look:
+        """Ask the oracle about all examples, at the weights at hand or at w; the planes wait here for a sweep."""
+        n, w = self.state.n_blocks, self.state.w if w is None else w
+        planes = self.state.oracle.planes(w[: self.state.problem.n_columns], np.arange(n), parts)
         self.state.pending = planes
         return Look(planes.losses(n), planes.counts)
 
@@ -180,6 +182,7 @@ class Shard:
             return Change()
         work, ws, state.tau = self.plan[order.number], state.working_set, order.tau
         calls, argmax_calls, unproven = oracle.oracle_calls, oracle.argmax_calls, oracle.unproven
+        linear = ws.linear
         self.open = self._remember(np.unique(work.example if isinstance(work, Planes) else work))
         if isinstance(work, Planes):
             gain = self.engine.take_in(state, work)
@@ -201,7 +204,8 @@ class Shard:
             dense = np.zeros(len(state.u))
             dense[columns] = values
             columns, values = None, dense
-        return Change(columns, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
+        done = Asked(*asked, clock() - begin)
+        return Change(columns, values, slope, norm / state.echo**2, ws.linear - linear, len(self.open.blocks), done)
 
     def _remember(self, blocks: np.ndarray) -> Before:
         store, m = self.state.working_set.store, len(blocks)
@@ -218,10 +222,11 @@ class Shard:
         ws = self.state.working_set
         u = np.empty(len(self.state.u))
         wk.rebuild(ws.store, u)
+        ws.store.linear[0] = linear_of(ws)  # as that of a shard that begins here
         columns = np.flatnonzero(u).astype(np.int32)
         sparse = is_sparse(len(columns), len(u))
         values = u[columns] if sparse else u
-        return Report(columns if sparse else None, values, linear_of(ws), ws.n_entries, *scales_of(ws))
+        return Report(columns if sparse else None, values, ws.linear, ws.n_entries, *scales_of(ws))
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
         """Keep a share of the change, forget idle planes, and take over what the other shards have changed.

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel
-from maxmargin.planes_kernel import sparse_dot
+from maxmargin.planes_kernel import sparse_add, sparse_dot
 from maxmargin.solvers import working_set_kernel as wk
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -67,6 +67,24 @@ def products(ends, columns, values, dense, gram):
             gram[s, t] = gram[t, s] = sparse_dot(dense, columns[at], values[at])
         for e in range(first, ends[s]):
             dense[columns[e]] = 0.0
+
+
+@kernel(types.void(_f8s, _f8s, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, _i8s, _i8), borrows=True)
+def average(mean, moment, ends, columns, values, linear, shares, visits, last, stamp):
+    """Let the point that a round has led to into the average, once for each of its visits.
+
+    The changes of u are one behind the other in ``columns`` and ``values``; those of ``sum alpha b`` are ``linear``. A
+    share of each stays. The sum of all points before, ``mean + TOTAL u``, is what it was. That the round is in the
+    average is noted in ``last`` here, where no interrupt can come between the two.
+    """
+    first = 0
+    for s in range(len(ends)):
+        amount = moment[wk.TOTAL] * shares[s]
+        sparse_add(mean, columns[first : ends[s]], values[first : ends[s]], -amount)
+        moment[wk.LINEAR] -= amount * linear[s]
+        first = ends[s]
+    wk.let_in(moment, visits)
+    last[0] = stamp
 
 
 @kernel(types.void(_i4s, _f8s, _f8, _f8s, _f8s, _i1s), borrows=True)

@@ -37,9 +37,7 @@ def gathered(pieces: Sequence[tuple[WorkingSet, np.ndarray]], budget: int) -> Wo
         entries=np.concatenate([part.data for part in rows]), **found,
     )  # fmt: skip
     made = WorkingSet.restore(store, len(store.columns), first.n_columns, first.longest, budget, first.limit)
-    made.store.linear[0] = float(
-        sum(ws.store.alpha[own] @ ws.store.b[own] for (ws, _), own in zip(pieces, ids, strict=True))
-    )
+    made.store.linear[0] = linear_of(made)
     return made
 
 

@@ -74,6 +74,13 @@ class Sharded(BaseSolver):
         their planes beside it.
     sampling : {"gap", "permutation", "random"}
         Which of its examples a shard visits.
+    averaging : {None, "uniform", "weighted", "tail"}
+        Average of the weights over the visits, and of the multipliers, so that the average has its own certificate, as
+        that of :class:`~maxmargin.solvers.presets.BCFW`. Shards see each other's visits after a round only, so a visit
+        counts with the weights that its round has led to: those of a round of m visits count m times ("uniform"), or
+        as often as the numbers of its visits add up to ("weighted"). "tail" keeps the later half of the visits or more:
+        at certificates, it leaves out the earlier ones. With a single shard and an average, examples are visited one
+        after the other, and strands share out argmaxes only.
 
     References
     ----------
@@ -92,6 +99,7 @@ class Sharded(BaseSolver):
     certificate_every: float = 2.0
     sampling: str = "gap"
     memory: int = 4 << 30
+    averaging: str | None = None
 
     handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
 

@@ -7,7 +7,7 @@ depend on the workers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from weakref import finalize
@@ -30,7 +30,7 @@ from maxmargin.solvers.round_length import RoundLength
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.shard import CHANGING, Change, Look, Order, Report, Shard, share_of
-from maxmargin.solvers.shard_kernel import best_shares, products
+from maxmargin.solvers.shard_kernel import average, best_shares, products
 from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
 from maxmargin.solvers.state import DualState, OuterState
 from maxmargin.solvers.working_set import WorkingSet
@@ -44,13 +44,12 @@ ENOUGH = 0.99  # all of the changes stay when that gains this share of what the 
 class ShardedState(OuterState):
     """Where a run stands. Planes and multipliers are in the shards, everything else is in ``inner``."""
 
-    inner: DualState  # its working set is empty; u is that of all multipliers when ``current``
+    inner: DualState  # its working set holds the average, no planes; u and linear are those of all when ``current``
     shards: list[Shard]  # as they began; where memory is shared, and behind ``Executor.recall``, as they are
     executor: Executor
     homes: list[int]
     seed: int  # of the random orders, together with the number of the sweep and of the shard
-    linear: float  # ``sum alpha b`` when ``current``,
-    scales: Scales  # those of all blocks,
+    scales: Scales  # of all blocks, when ``current``,
     entries: int  # and entries of all planes
     length: RoundLength
     pending: bool  # whether the planes of the last certificate wait in the shards
@@ -59,6 +58,7 @@ class ShardedState(OuterState):
     combined: int = 0  # the last round that was combined
     changes: tuple[Change, ...] = ()  # of that round, which the shards have yet to settle,
     shares: tuple[float, ...] = ()  # and how much of each stays
+    averaged: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))  # the last round in the average
     unvisited: int = 1  # blocks that the oracle has not seen, at most
     current: bool = True
     rounds: list[dict[str, float]] | None = None
@@ -90,14 +90,23 @@ class ShardedState(OuterState):
         if self.current:
             return
         reports: list[Report] = self.ask("report", self.combined, self.shares or (1.0,) * len(self.homes))
+        self.average()
         self.changes, self.shares = (), ()
-        self.linear, self.scales, self.entries = _added(reports)
+        self.inner.working_set.store.linear[0], self.scales, self.entries = _added(reports)
         self.inner.u[:] = 0.0
         for report in reports:
             report.add_to(self.inner.u)
         if self.problem.shift is not None:
             self.inner.u -= self.problem.shift
         self.spread()
+
+    def average(self) -> None:
+        """Let the last round that was combined into the average, where one is kept and does not have it yet."""
+        store = self.inner.working_set.store
+        if self.combined > self.averaged[0] and len(store.mean):
+            linear, visits = [change.linear for change in self.changes], sum(change.visits for change in self.changes)
+            sums = np.array(linear), np.array(self.shares), float(visits)
+            average(store.mean, store.moment, *_entries(self.changes), *sums, self.averaged, self.combined)
 
     def spread(self) -> None:
         """Let the weights of all shards be those of u."""
@@ -112,6 +121,7 @@ class ShardedState(OuterState):
         self.gather()
         budget, sets = self.inner.working_set.budget, self.ask("working_set")
         joined = gathered([(ws, np.arange(ws.n_blocks)) for ws in sets], budget)
+        joined.take_mean(self.inner.working_set)
         pending = None
         if self.pending:
             firsts = np.cumsum([0, *(ws.n_blocks for ws in sets[:-1])])
@@ -165,10 +175,13 @@ class ShardedEngine(Engine):
             shards.append(Shard(number, visits, own, self.settings.patience))
             reports.append(Report(None, u, linear_of(ws), ws.n_entries, *scales_of(ws)))
         pending, whole.pending = whole.pending is not None, None
-        whole.working_set = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)
+        empty = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)
+        empty.take_mean(whole.working_set)
+        empty.store.linear[0], scales, entries = _added(reports)
+        whole.working_set = empty
         homes, seed = executor.start(shards, CHANGING), int(whole.rng.integers(2**62))
         length = RoundLength.of(self.visits_per_round, problem.n_examples // self.n_shards)
-        state = ShardedState(whole, shards, executor, homes, seed, *_added(reports), length, pending)
+        state = ShardedState(whole, shards, executor, homes, seed, scales, entries, length, pending)
         state.spread()
         return state
 
@@ -177,12 +190,14 @@ class ShardedEngine(Engine):
         return not state.pending and self.engine.certificate_due(state.inner)
 
     def certificate(self, state: ShardedState) -> Certificate:
-        """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
+        """Primal and dual at the present weights or their average. One oracle pass, whose planes the next step uses."""
         begin, whole, oracle_before = clock(), state.inner, state.oracle.seconds
-        point = self.dual_point(state)
+        state.gather()
         state.length.adjust(state.entries / whole.problem.n_examples)
-        asking = clock()
-        looks: list[Look] = state.ask("look", self.settings.parts)
+        if self.settings.averaging == "tail":
+            self.engine.keep_tail(whole)
+        point, asking = self.dual_point(state), clock()
+        looks: list[Look] = state.ask("look", self.settings.parts, None if point.w is whole.w else point.w)
         losses = np.concatenate([look.losses for look in looks])
         whole.oracle.count_timed(len(losses), asking, added_counts([look.counts for look in looks]))
         state.pending = True
@@ -217,9 +232,9 @@ class ShardedEngine(Engine):
         state.inner.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
 
     def dual_point(self, state: ShardedState) -> DualPoint:
-        """The multipliers that the run would end with."""
+        """The multipliers that the run would end with: the present ones or their average."""
         state.gather()
-        return DualPoint(state.linear, state.inner.u, state.inner.w)
+        return self.engine.dual_point(state.inner)
 
     def weights(self, state: ShardedState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -290,8 +305,8 @@ class ShardedEngine(Engine):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        columns, values = map(np.concatenate, zip(*(change.entries() for change in changes), strict=True))
-        products(np.cumsum([len(change.values) for change in changes]), columns, values, state.scratch, gram)
+        ends, columns, values = _entries(changes)
+        products(ends, columns, values, state.scratch, gram)
 
         def gain(shares: np.ndarray) -> float:
             return float(slope @ shares - 0.5 * shares @ gram @ shares)
@@ -302,6 +317,7 @@ class ShardedEngine(Engine):
             best_shares(slope, gram, best)
             shares = shares if gain(shares) >= ENOUGH * gain(best) else best
         state.changes, state.shares, state.combined = changes, tuple(shares.tolist()), state.stamp
+        state.average()
         state.length.note(float(slope.sum() - 0.5 * gram.trace()), gain(shares), len(values))
         return gain(shares)
 
@@ -311,6 +327,12 @@ def _between(planes: Planes, first: int, last: int) -> Planes:
     begin, end = np.searchsorted(planes.example, [first, last])
     part = planes.between(int(begin), int(end))
     return replace(part, example=part.example - first)
+
+
+def _entries(changes: Sequence[Change]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each change ends, and the columns and values of all, one behind the other."""
+    columns, values = map(np.concatenate, zip(*(change.entries() for change in changes), strict=True))
+    return np.cumsum([len(change.values) for change in changes]), columns, values
 
 
 def _added(reports: Sequence[Report]) -> tuple[float, Scales, int]:

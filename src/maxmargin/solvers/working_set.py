@@ -104,6 +104,10 @@ class WorkingSet:
         self.store.mean[:] = 0.0
         self.store.moment[wk.TOTAL] = self.store.moment[wk.LINEAR] = 0.0
 
+    def take_mean(self, other: WorkingSet) -> None:
+        """Go on with the average of another working set."""
+        self.store = self.store._replace(mean=other.store.mean.copy(), moment=other.store.moment.copy())
+
     def grow(self, block: int, rows: int, entries: int) -> bool:
         """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
         return self.reserve(int(self.store.held[block]) + rows + 1, rows, entries)

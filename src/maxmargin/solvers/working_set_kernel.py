@@ -424,12 +424,19 @@ def forget(store, block, patience):
                 remove(store, block, p)
 
 
+@register_jitable
+def let_in(moment, visits):
+    """Let the present point into the average, once for each of the visits that have led to it."""
+    if moment[RULE] != NO_MEAN:
+        numbers = visits * moment[VISITS] + 0.5 * visits * (visits + 1.0)  # of these visits, added up
+        moment[VISITS] += visits
+        moment[TOTAL] += visits if moment[RULE] == UNIFORM else numbers
+
+
 @kernel(types.void(STORE, _i8, _i8), borrows=True)
 def end_visit(store, block, patience):
     """Let the present point into the average, and idle planes go."""
-    if store.moment[RULE] != NO_MEAN:
-        store.moment[VISITS] += 1.0
-        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+    let_in(store.moment, 1.0)
     forget(store, block, patience)
 
 
