@@ -46,10 +46,10 @@ class Seen:
         engine._combine = self._noted(engine._combine)
 
     def _counted(self, shard, work):
-        def counted(number, *arguments):
-            plan = shard.plan[number] if number < len(shard.plan) else []
+        def counted(order, changes):
+            plan = shard.plan[order.number] if order.number < len(shard.plan) else []
             self._asked.append(len(np.unique(getattr(plan, "example", plan))))
-            return work(number, *arguments)
+            return work(order, changes)
 
         return counted
 
