@@ -64,7 +64,7 @@ def fit(executor: str, problem: Problem, tol: float) -> tuple[float, Result]:
     try:
         begin = time.perf_counter()
         spread = problem.with_oracles(lambda oracle: ShardedOracle(oracle, workers))
-        solver = mm.Sharded(shards=2, visits_per_round=64).engine(spread, 0)
+        solver = mm.Sharded(shards=2, visits_per_round="auto").engine(spread, 0)
         result = run(solver, spread, tol=tol, max_passes=200, executor=workers)
         workers.recall()
         return time.perf_counter() - begin, result
