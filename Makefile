@@ -105,9 +105,9 @@ bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
 bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/threads.py
 
-bench-workers: setup  ## what Ray and processes cost over threads; their memory over 6,000 rounds
+bench-workers: setup  ## what Ray and processes cost over threads; their memory over 4,000 rounds
 	$(RUN) tools/record.py benchmarks/workers.py --processes
-	$(RUN) tools/record.py --as workers_memory benchmarks/workers.py --memory 6000
+	$(RUN) tools/record.py --as workers_memory benchmarks/workers.py --memory 4000 --out docs/_static/workers_memory.png
 
 bench-shards: setup  ## seconds of the sharded solver on one and two threads (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/shards.py

@@ -7,7 +7,7 @@ its workers and their examples, but not the start of the cluster, which is print
 the last bit::
 
     python benchmarks/workers.py                   # a quiet machine
-    python benchmarks/workers.py --memory 6000     # memory of driver and actors over 6,000 rounds, with a picture
+    python benchmarks/workers.py --memory 4000     # memory of driver and actors over 4,000 rounds, with a picture
 
 Memory follows the planes that a fit keeps. So that there is something to see once these are settled, examples have few
 outputs, and features of very different sizes: the fit goes on for thousands of rounds with changes as large as at its
