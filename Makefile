@@ -64,7 +64,8 @@ kills: setup  ## 300 kills at random moments: every fit ends as if it had not be
 	$(RUN) tools/kills.py
 
 kills-workers: setup  ## 100 kills of workers (processes, Ray actors) at random moments, and of drivers
-	$(RUN) tools/record.py tools/kills_workers.py
+	$(RUN) tools/record.py tools/kills_workers.py --executor ray
+	$(RUN) tools/record.py --as kills_processes tools/kills_workers.py --executor processes
 
 lint: setup  ## check style and formatting
 	$(RUN) -m ruff check .
@@ -104,9 +105,9 @@ bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
 bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/threads.py
 
-bench-workers: setup  ## what Ray and processes cost over threads; their memory over 1,000 rounds
+bench-workers: setup  ## what Ray and processes cost over threads; their memory over 4,000 rounds
 	$(RUN) tools/record.py benchmarks/workers.py --processes
-	$(RUN) tools/record.py --as workers_memory benchmarks/workers.py --memory 1000
+	$(RUN) tools/record.py --as workers_memory benchmarks/workers.py --memory 4000 --out docs/_static/workers_memory.png
 
 bench-shards: setup  ## seconds of the sharded solver on one and two threads (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/shards.py

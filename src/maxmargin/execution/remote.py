@@ -19,7 +19,8 @@ from maxmargin.execution.home import Plan
 
 __all__ = ["Link", "Lost", "Remote"]
 
-MOST_DEATHS = 5  # of a worker, one after the other, without any new answer
+MOST_DEATHS = 5  # of a worker that had been asked its work, without any new answer,
+MOST_STARTS = 20  # and of one that was only starting: whatever else the machine does may be at fault there
 PATIENCE = 20.0  # the work between two savings, in multiples of what saving takes,
 AT_LEAST = 1.0  # and in seconds
 SMALL_JOURNAL = 32 << 20  # bytes that are never worth saving for
@@ -29,6 +30,10 @@ T = TypeVar("T")
 
 class Lost(Exception):
     """A worker is gone; the message says how."""
+
+
+class LostAtStart(Lost):
+    """A worker is gone that had not caught up yet with the one before it."""
 
 
 class Link(ABC, Generic[T]):
@@ -86,7 +91,8 @@ class Worker(Generic[T]):
     seconds: float = 0.0  # and how long they took
     saving: float = 0.0  # seconds that saving took the last time,
     saved_size: int = 0  # and bytes
-    deaths: int = 0  # since the last answer
+    deaths: int = 0  # since the last answer, of those that had been asked,
+    starts: int = 0  # and of those that were starting
     open: Message[T] | None = None  # sent and not answered
     gone: list[int] = field(default_factory=list)  # residents to let go
 
@@ -231,7 +237,7 @@ class Remote(ABC, Generic[T]):
                 worker.link.ready()
                 return
             except Lost as lost:
-                self._bury(worker, lost)
+                self._bury(worker, LostAtStart(*lost.args))
                 worker.link = self._hire(worker.packed, list(worker.residents))
 
     def _cut_off(self, worker: Worker[T]) -> None:
@@ -297,7 +303,7 @@ class Remote(ABC, Generic[T]):
                 done = pickle.loads(worker.link.fetch())
             except Lost as lost:
                 self._bury(worker, lost)
-        worker.open, worker.deaths = None, 0
+        worker.open, worker.deaths, worker.starts = None, 0, 0
         if message.verb in worker.changing:
             worker.journal.append(message)
             worker.size += message.size
@@ -317,6 +323,9 @@ class Remote(ABC, Generic[T]):
                 for message in worker.journal:
                     link.ask("answer", message.number, message.verb, message.plan, *message.arguments)
                     link.fetch()
+            except Lost as lost:
+                link.end()
+                raise LostAtStart(*lost.args) from lost
             except BaseException:
                 link.end()
                 raise
@@ -324,13 +333,20 @@ class Remote(ABC, Generic[T]):
         return worker.link
 
     def _bury(self, worker: Worker[T], lost: Lost) -> None:
+        """Forget a worker that is gone. A call that always ends its worker ends the run, and so does a start."""
         self._cut_off(worker)
-        worker.deaths += 1
         self.replaced += 1
-        if worker.deaths >= MOST_DEATHS:
+        if isinstance(lost, LostAtStart):
+            worker.starts += 1
+            times, when = worker.starts, " before it could be asked anything"
+            advice = "Use fewer workers (n_jobs), or 1; see whether something else ends processes of this machine."
+        else:
+            worker.deaths += 1
+            times, when = worker.deaths, ""
             advice = "Use fewer workers (n_jobs), or 1; see what the example needs, if it is always the same call."
+        if worker.deaths >= MOST_DEATHS or worker.starts >= MOST_STARTS:
             raise RuntimeError(
-                f"{lost}, {worker.deaths} times in a row; it may have run out of memory. {advice}"
+                f"{lost}, {times} times in a row{when}; it may have run out of memory. {advice}"
             ) from lost
 
     def _fetch(self, worker: Worker[T], method: str) -> bytes:

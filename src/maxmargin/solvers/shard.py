@@ -249,6 +249,7 @@ class Shard:
     def save(self) -> tuple:
         """All that changes."""
         state, ws = self.state, self.state.working_set
+        wk.compact(ws.store)  # what planes that are gone have left behind need not travel
         end = int(ws.store.size[wk.POOL_END])
         store = ws.store._replace(columns=ws.store.columns[:end], entries=ws.store.entries[:end])
         held = tuple(store), len(ws.store.columns), ws.longest, ws.limit
