@@ -13,7 +13,7 @@ from typing import Protocol
 from maxmargin.contracts import Executor
 from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.file_parts import BoundFiles, ClassWeights, PartReader, Paths, bind_files, found_files
-from maxmargin.execution.ray_workers import Ray
+from maxmargin.estimators.left_parts import Trained, stays
 from maxmargin.features.column_files import Source, located
 from maxmargin.features.tokens import Tokens
 from maxmargin.models.chain import Chain
@@ -23,11 +23,10 @@ __all__ = ["as_column", "bound_files", "labels_of_files", "sources_of"]
 FORMATS = {"auto": None, "columns": False, "conllu": True}
 
 
-class FilesTagger(Protocol):
+class FilesTagger(Trained, Protocol):
     """What files need of a tagger."""
 
     n_jobs: int | None
-    executor: str | Ray
     model_: Chain
 
     @property
@@ -70,16 +69,19 @@ def as_column(column: int | str | None) -> str | None:
 
 
 def bound_files(
-    tagger: FilesTagger, readers: Sequence[PartReader], memory_map: str | os.PathLike[str] | None
+    tagger: FilesTagger, readers: Sequence[PartReader], memory_map: str | os.PathLike[str] | None, during_fit: Path
 ) -> BoundFiles:
-    """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it."""
+    """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it.
 
-    def bind(readers: Sequence[PartReader]) -> BoundFiles:
+    Where the examples stay with the workers, these may use the folder ``during_fit`` as long as the fit lasts.
+    """
+
+    def bind(readers: Sequence[PartReader], place: Callable[[int], Path | None]) -> BoundFiles:
         with _workers(tagger) as executor:
-            return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor)
+            return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor, place)
 
     if memory_map is None:
-        return bind(readers)
+        return bind(readers, lambda n: during_fit if stays(tagger, n) else None)
     from maxmargin.estimators.pack_folder import key_of, packed_in
 
     first = readers[0]
@@ -91,7 +93,9 @@ def bound_files(
         "class_weight": tagger._weights_of_counts(Counter),
     }
     key = key_of([reader.source.path for reader in readers], settings)
-    return packed_in(Path(memory_map), key, lambda folder: bind([replace(own, folder=folder) for own in readers]))
+    return packed_in(
+        Path(memory_map), key, lambda folder: bind([replace(own, folder=folder) for own in readers], lambda n: None)
+    )
 
 
 @contextmanager

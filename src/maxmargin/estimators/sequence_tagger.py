@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -202,9 +204,11 @@ class SequenceTagger(
         self.model_ = self._model()
         sources = sources_of(paths, format, separator, comment, max_unpacked)
         common = copy(self.features), as_column(word_column), as_column(label_column)
-        made = bound_files(self, [PartReader(n, source, *common) for n, source in enumerate(sources)], memory_map)
-        self._take_over(made)
-        return self._fit_bound(made.bound, None, resume, begin)
+        readers = [PartReader(n, source, *common) for n, source in enumerate(sources)]
+        with TemporaryDirectory(prefix="maxmargin-", ignore_cleanup_errors=True) as during_fit:
+            made = bound_files(self, readers, memory_map, Path(during_fit))
+            self._take_over(made)
+            return self._fit_bound(made.bound, None, resume, begin)
 
     def predict_files(
         self,
