@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from maxmargin.contracts import Executor
@@ -69,19 +70,28 @@ def as_column(column: int | str | None) -> str | None:
 
 
 def bound_files(
-    tagger: FilesTagger, readers: Sequence[PartReader], memory_map: str | os.PathLike[str] | None, during_fit: Path
+    tagger: FilesTagger,
+    readers: Sequence[PartReader],
+    memory_map: str | os.PathLike[str] | None,
+    during_fit: ExitStack,
 ) -> BoundFiles:
     """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it.
 
-    Where the examples stay with the workers, these may use the folder ``during_fit`` as long as the fit lasts.
+    Where the examples stay with the workers, they keep them in a folder as long as the context ``during_fit`` lasts.
     """
 
     def bind(readers: Sequence[PartReader], place: Callable[[int], Path | None]) -> BoundFiles:
         with _workers(tagger) as executor:
             return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor, place)
 
+    def folder(n_sentences: int) -> Path | None:
+        if not stays(tagger, n_sentences):
+            return None
+        made = TemporaryDirectory(prefix="maxmargin-", ignore_cleanup_errors=True)
+        return Path(during_fit.enter_context(made))
+
     if memory_map is None:
-        return bind(readers, lambda n: during_fit if stays(tagger, n) else None)
+        return bind(readers, folder)
     from maxmargin.estimators.pack_folder import key_of, packed_in
 
     first = readers[0]

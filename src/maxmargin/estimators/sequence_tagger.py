@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -205,8 +204,8 @@ class SequenceTagger(
         sources = sources_of(paths, format, separator, comment, max_unpacked)
         common = copy(self.features), as_column(word_column), as_column(label_column)
         readers = [PartReader(n, source, *common) for n, source in enumerate(sources)]
-        with TemporaryDirectory(prefix="maxmargin-", ignore_cleanup_errors=True) as during_fit:
-            made = bound_files(self, readers, memory_map, Path(during_fit))
+        with ExitStack() as during_fit:
+            made = bound_files(self, readers, memory_map, during_fit)
             self._take_over(made)
             return self._fit_bound(made.bound, None, resume, begin)
 

@@ -16,7 +16,7 @@ from maxmargin.models.base import BoundModel
 from maxmargin.models.chain import ChainBound, ChainLayout, pack
 from maxmargin.models.chain_digest import Digest, added, digest_of, fingerprint_of
 from maxmargin.models.chain_parts import PackedPart, PartSizes, cut, together, unpacked
-from maxmargin.models.chain_size import plane_size, reach
+from maxmargin.models.chain_size import reach
 
 __all__ = ["ChainElsewhere", "Part", "PartFacts"]
 
@@ -88,14 +88,10 @@ class ChainElsewhere(BoundModel):
     @cached_property
     def _none(self) -> ChainBound:
         """The chain bound to no sequence at all, with the scratch sizes of all."""
-        from maxmargin.models import chain_kernel as ck
-
         layout = self.layout
         sparse, edge = (sp.csr_array((0, width), dtype=np.int8) for width in (layout.n_sparse, layout.n_edge))
         nothing = Sequences(np.zeros(1, np.int64), sparse=sparse, edge=edge if layout.n_edge else None)
-        bound = pack(layout, nothing, np.empty(0, np.int32))
-        bound.meta[ck.TABLE_BITS], room = plane_size(layout, self.most)
-        return replace(bound, room=room)
+        return unpacked(layout, PackedPart.of(pack(layout, nothing, np.empty(0, np.int32))), self.most)
 
     def kernel(self, search: str = "argmax") -> ModelKernel:
         """Functions and sizes, without examples: no loop may run on it."""
@@ -106,7 +102,7 @@ class ChainElsewhere(BoundModel):
         kept, begin, at = list[Part](), 0, 0
         for part in self.parts:
             end = begin + part.facts.digest.n
-            if first < end and begin < last:
+            if max(first, begin) < min(last, end):
                 at = at if kept else first - begin
                 kept.append(part)
             begin = end

@@ -20,7 +20,7 @@ from maxmargin.models.labels import check_count
 __all__ = ["JoinedParts", "PackedPart", "PartSizes", "checked", "cut", "together", "unpacked"]
 
 ADVICE = (
-    'leave them with their workers (solver=Sharded(shards=...) with executor="processes" or "ray", without '
+    'leave them with their workers (loss="hinge", solver=Sharded(shards=...), executor="processes" or "ray", no '
     "memory_map), or use fewer features (min_count)"
 )  # of a pack that is too large
 
@@ -138,13 +138,13 @@ class JoinedParts:
         return _bound(self.layout, self.meta, ints, floats, most)
 
 
-def unpacked(layout: ChainLayout, part: PackedPart) -> ChainBound:
-    """The model bound to the sequences of a part."""
-    return _bound(layout, part.meta.copy(), part.ints, part.floats)
+def unpacked(layout: ChainLayout, part: PackedPart, most: np.ndarray | None = None) -> ChainBound:
+    """The model bound to the sequences of a part; ``most`` as in :meth:`JoinedParts.bound`."""
+    return _bound(layout, part.meta.copy(), part.ints, part.floats, most)
 
 
 def together(layout: ChainLayout, parts: list[PackedPart], most: np.ndarray, what: str, advice: str) -> ChainBound:
-    """The model bound to the sequences of all parts, which are let go one by one; ``most`` as in :func:`reach`."""
+    """The model bound to the sequences of all parts, which are let go one by one; see :class:`JoinedParts`."""
     plan = JoinedParts(layout, [part.sizes for part in parts], what, advice)
     ints, floats = np.empty(plan.lengths[0], np.int32), np.empty(plan.lengths[1])
     for number in range(len(parts)):
