@@ -14,6 +14,7 @@ from maxmargin.models import chain_kernel as ck
 from maxmargin.models.chain import Chain, ChainBound
 from maxmargin.models.chain_elsewhere import ChainElsewhere, PartFacts
 from maxmargin.models.chain_parts import JoinedParts, PackedPart, checked, cut
+from maxmargin.models.search import SearchedModel
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.oracles.part import PartOracle
 
@@ -119,6 +120,15 @@ def test_the_oracle_of_examples_elsewhere_refuses_to_answer():
     for question in (oracle.planes, lambda w, examples: oracle.sum(w, examples, np.ones(len(examples)))):
         with pytest.raises(RuntimeError, match="with the workers"):
             question(np.zeros(oracle.n_columns), np.arange(3))
+
+
+def test_a_search_chosen_by_name_travels_with_all_examples():
+    bound = Chain().bind(*data())
+    whole = ModelOracle(SearchedModel.of(bound, "bisecting", "slack"), "slack")
+    w, part = np.random.default_rng(1).normal(size=whole.n_columns), PartOracle(whole, 3, 9)
+    found, wanted = (own.planes(w, np.arange(6)) for own in (pickle.loads(pickle.dumps(part)), part))
+    np.testing.assert_array_equal(found.data, wanted.data)
+    np.testing.assert_array_equal(found.bound, wanted.bound)
 
 
 CHANGES = {
