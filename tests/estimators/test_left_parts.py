@@ -1,9 +1,7 @@
-"""Parts that stay with the workers: the weights of `fit`, a driver without examples, lost and changed parts.
-
-Workers are forked, so what a test puts in place of a function is there in the workers too.
-"""
+"""Parts that stay with the workers: the weights of `fit`, a driver without examples, lost and changed parts."""
 
 import gzip
+import multiprocessing
 import os
 import signal
 import tempfile
@@ -68,7 +66,14 @@ def temporary(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def not_kept(monkeypatch):
+def forked():
+    """Workers know what a test has put in place of functions."""
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("worker processes are not forked here")
+
+
+@pytest.fixture
+def not_kept(monkeypatch, forked):
     """Workers that can keep no files for each other, as on several machines."""
     monkeypatch.setattr(left_parts, "_paths", lambda folder, number: (folder / "none" / "i", folder / "none" / "f"))
 
@@ -182,7 +187,7 @@ def answers(monkeypatch, run):
     return max(sizes)
 
 
-def test_the_driver_gets_no_examples(tmp_path, monkeypatch):
+def test_the_driver_gets_no_examples(tmp_path, monkeypatch, forked):
     """Neither in an answer, nor by reading or mapping parts itself."""
     for k in range(4):
         text = "".join(f"w{n % 7} {'ab'[n % 2]}\n{'' if n % 99 else chr(10)}" for n in range(30_000))
@@ -216,7 +221,7 @@ def test_the_driver_gets_no_examples(tmp_path, monkeypatch):
         model.argmax(found[0].weights_)
 
 
-def test_the_limit_is_that_of_a_shard(corpus, monkeypatch):
+def test_the_limit_is_that_of_a_shard(corpus, monkeypatch, forked):
     """Entries are counted in 32 bits; here in fewer."""
     features = TextFeatures("U1:%x[0,1]\nU2:%x[0,0]\nU3:%x[-1,1]\n", hashing=16)
     wanted = whole(features=features)
@@ -234,7 +239,7 @@ def test_the_limit_is_that_of_a_shard(corpus, monkeypatch):
 
 
 @pytest.mark.parametrize("verb", ["count", "leave", "pairs"])
-def test_a_worker_is_killed_while_it_packs(corpus, monkeypatch, verb):
+def test_a_worker_is_killed_while_it_packs(corpus, monkeypatch, verb, forked):
     wanted, mark, work = whole(weights="observed"), corpus / "killed", getattr(PartReader, verb)
 
     def dies_once(reader, *given):

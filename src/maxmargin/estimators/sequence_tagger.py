@@ -170,11 +170,11 @@ class SequenceTagger(
     ) -> Self:
         """Learn from column files, each read and packed by a worker of its own (``n_jobs`` processes).
 
-        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers. The process
-        that calls this puts the packed files together in its memory, unless ``memory_map`` is given, or the files stay
-        with the workers: with ``executor="processes"`` or ``"ray"``, a solver that cuts the sentences into several
-        shards (``Sharded(shards=8)``, ``Pegasos(shards=8)``), and ``loss="hinge"``. Then each shard takes its sentences
-        from a temporary folder, or reads the files again where it cannot see that.
+        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers. The
+        process that calls this puts the packed files together in its memory, unless ``memory_map`` is given, or the
+        files stay with the workers: with ``executor="processes"`` or ``"ray"``, a solver that cuts the sentences into
+        several shards (``Sharded(shards=8)``, ``Pegasos(shards=8)``), and ``loss="hinge"``. Then each shard takes its
+        sentences from a temporary folder, or reads the files again where it cannot see that.
 
         Parameters
         ----------

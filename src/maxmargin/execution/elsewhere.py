@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from weakref import finalize
 
 import numpy as np
 
 from maxmargin.contracts import Executor, Oracle, Sum
-from maxmargin.oracles.counting import OracleAround
+from maxmargin.oracles.counting import OracleAround, all_losses
 from maxmargin.oracles.oracle import reduced
 from maxmargin.oracles.part import PartOracle
 from maxmargin.planes import Planes
 
 __all__ = ["OracleElsewhere"]
+
+
+@dataclass
+class _Holder:
+    """Some of the examples; a resident of an executor."""
+
+    oracle: PartOracle
+
+    def planes(self, w: np.ndarray, examples: np.ndarray, most: int) -> Planes:
+        return self.oracle.planes(w, examples, most)
+
+    def losses(self, w: np.ndarray) -> np.ndarray:
+        return all_losses(self.oracle, w)
 
 
 class OracleElsewhere(OracleAround):
@@ -55,12 +68,17 @@ class OracleElsewhere(OracleAround):
         found = zip(self.executor.call("planes", calls), firsts, strict=True)
         return Planes.concatenate([replace(part, example=part.example + first) for part, first in found])
 
+    def losses(self, w: np.ndarray) -> np.ndarray:
+        """Those of all examples at ``w``: only they come here, and all workers find them at once."""
+        return np.concatenate(self.executor.call("losses", [(home, (w,)) for home in self._started()]))
+
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """The planes added up here: the order of sums does not depend on the workers."""
         return reduced(self.planes(w, examples), scale, w)
 
     def _started(self) -> list[int]:
         if not self._homes:
-            self._homes = self.executor.start([PartOracle(self.oracle, *own) for own in pairwise(self.ends.tolist())])
+            parts = [PartOracle(self.oracle, *own) for own in pairwise(self.ends.tolist())]
+            self._homes = self.executor.start([_Holder(part) for part in parts])
             finalize(self, self.executor.release, self._homes)
         return self._homes
