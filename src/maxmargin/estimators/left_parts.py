@@ -2,12 +2,13 @@
 
 The driver knows the facts of each part and how to come by it. A shard takes its examples from the parts when it is
 first asked: from the files of a temporary folder, which workers on one machine map, or else, on another machine or
-where the disk was full, it reads the part again. So a worker that takes over needs nothing of the one that has died.
+where the disk was full, it reads and packs the part again. So a worker that takes over needs nothing of the one that
+has died.
 """
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class LeftPart:
     again : callable
         Reads and packs it again.
     folder : Path
-        Where its arrays are kept, if they are and this is the machine.
+        Where its arrays are kept, if they are, and if the folder is to be seen here.
     number : int
         Its place among all parts.
     """
@@ -79,11 +80,11 @@ class LeftPart:
 
 
 def leave(bound: ChainBound, folder: Path, number: int) -> PartFacts:
-    """Keep a packed part in files, if their folder is on this machine and has room; the facts of the part."""
+    """Keep a packed part in files, if their folder is to be seen here and has room; the facts of the part."""
     if folder.is_dir():
         with suppress(OSError):
             for path, array in zip(_paths(folder, number), (bound.ints, bound.floats), strict=True):
-                beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+                beside = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
                 try:
                     array.tofile(beside)
                     beside.replace(path)  # a worker that is killed leaves no file that looks whole
