@@ -80,7 +80,7 @@ def bound_files(
     Where the examples stay with the workers, they keep them in a folder as long as the context ``during_fit`` lasts.
     """
 
-    def bind(readers: Sequence[PartReader], place: Callable[[int], Path | None]) -> BoundFiles:
+    def bind(readers: Sequence[PartReader], place: Callable[[int], Path | None] | None = None) -> BoundFiles:
         with _workers(tagger) as executor:
             return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor, place)
 
@@ -103,9 +103,7 @@ def bound_files(
         "class_weight": tagger._weights_of_counts(Counter),
     }
     key = key_of([reader.source.path for reader in readers], settings)
-    return packed_in(
-        Path(memory_map), key, lambda folder: bind([replace(own, folder=folder) for own in readers], lambda n: None)
-    )
+    return packed_in(Path(memory_map), key, lambda folder: bind([replace(own, folder=folder) for own in readers]))
 
 
 @contextmanager

@@ -255,7 +255,7 @@ def bind_files(
     class_weights: ClassWeights,
     readers: Sequence[PartReader],
     executor: Executor,
-    place: Callable[[int], Path | None],
+    place: Callable[[int], Path | None] | None = None,
 ) -> BoundFiles:
     """Bind a chain to the sentences of many files.
 
@@ -268,8 +268,8 @@ def bind_files(
         One per file. Where they have a folder, the bound model is in its files ``ints`` and ``floats``.
     executor : Executor
         Its workers read the files.
-    place : callable
-        Where so many sentences stay with the workers, part by part: a folder; None to put the parts together.
+    place : callable, optional
+        The folder in which so many sentences stay with the workers, part by part; None to put the parts together.
     """
     homes, first = executor.start(readers), readers[0]
 
@@ -287,7 +287,7 @@ def bind_files(
     widths = {"n_sparse": features.n_features_, "n_dense": 0, "n_edge": features.n_edge_features_}
     widths_of_all = features.n_features_, features.n_edge_features_
     told = [(CommonNumbers(part.text, own, *widths_of_all, labels),) for part, own in zip(counts, numbers, strict=True)]
-    folder = place(sum(part.n_sentences for part in counts))
+    folder = None if place is None else place(sum(part.n_sentences for part in counts))
     del counts  # vocabularies of all parts
     pairs = None
     if model.weights == "observed":
