@@ -24,6 +24,7 @@ CAPABILITIES = {
     "constrained": "the argmax among outputs whose ratio of cost to violation is between two numbers",
     "relaxed": "an argmax over a convex set that holds all outputs",
     "parts": "the data of some examples alone, which travel to a worker without those of the others",
+    "elsewhere": "examples that are with the workers, so that only parts of them can be asked",
     "slack": "a search for slack rescaling",
     "sqrt_slack": "a search for square-root slack rescaling",
     "best_wrong": "a search for the best wrong output",

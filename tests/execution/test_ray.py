@@ -18,6 +18,7 @@ import maxmargin as mm
 from maxmargin.callbacks.base import Callback
 from maxmargin.execution import home, ray_workers
 from maxmargin.execution.ray_workers import Ray
+from maxmargin.features import TextFeatures
 from maxmargin.persistence.mapped import mapped
 from maxmargin.solvers.shard import Shard
 from reference.own_models import Nearest
@@ -319,3 +320,38 @@ def test_a_pack_in_a_folder_is_mapped_by_the_workers(cluster, tmp_path, monkeypa
         np.testing.assert_array_equal(other.weights_, alone.weights_)
         models = [own.state.problem.oracle.oracle.model for own in sent if isinstance(own, Shard)]
         assert [mapped(model.ints)[0] for model in models] == [folder / "pack" / "ints"] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [True, False])
+def test_parts_stay_with_the_workers(cluster, tmp_path, monkeypatch, kept):
+    """The driver gets none; they are found in files on this machine, and read again where there are none."""
+    words = [[(f"w{n % 13}", f"L{n % 3}") for n in range(k, k + 4000)] for k in range(30)]
+    for k in range(3):
+        sentences = ("".join(f"{x} {y}\n" for x, y in words[i]) for i in range(10 * k, 10 * k + 10))
+        (tmp_path / f"part-{k}.txt").write_text("\n".join(sentences))
+    settings = {"features": TextFeatures("U1:%x[0,0]\nU2:%x[-1,0]\n"), "max_passes": 6, "tol": 0.0}
+    settings["solver"] = mm.Sharded(shards=3, visits_per_round=4, certificate_every=1.0)
+    alone = mm.SequenceTagger(**settings).fit_files(tmp_path / "part-*.txt")
+    sizes, fetch, take_over = [], ray_workers.Actor.fetch, mm.SequenceTagger._take_over
+
+    def noted(actor, timeout=None):
+        data = fetch(actor, timeout)
+        sizes.append(len(data))
+        return data
+
+    def on_another_machine(tagger, made):
+        take_over(tagger, made)
+        files = list(made.bound.parts[0].folder.iterdir())
+        assert len(files) == 6
+        for path in () if kept else files:
+            path.unlink()
+
+    monkeypatch.setattr(ray_workers.Actor, "fetch", noted)
+    monkeypatch.setattr(mm.SequenceTagger, "_take_over", on_another_machine)
+    callbacks = [KillsAWorker("ray", 1)]
+    other = mm.SequenceTagger(executor="ray", n_jobs=2, callbacks=callbacks, **settings)
+    other.fit_files(tmp_path / "part-*.txt")
+    np.testing.assert_array_equal(other.weights_, alone.weights_)
+    assert other.certificate_ == alone.certificate_ and other.history_["workers_replaced"].max() >= 1
+    assert max(sizes) < 10 * 4000 * 2 * 4  # bytes of the columns of one part alone

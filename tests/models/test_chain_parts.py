@@ -1,6 +1,7 @@
 """Chains packed in parts: the arrays of all sequences at once, and damaged ones are refused."""
 
 import pickle
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,10 @@ from scipy.sparse import csr_array
 from maxmargin.costs.hamming import HammingCost
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.models import chain_kernel as ck
-from maxmargin.models.chain import Chain
-from maxmargin.models.chain_parts import JoinedParts, PackedPart, checked
+from maxmargin.models.chain import Chain, ChainBound
+from maxmargin.models.chain_elsewhere import ChainElsewhere, PartFacts
+from maxmargin.models.chain_parts import JoinedParts, PackedPart, checked, cut
+from maxmargin.models.search import SearchedModel
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.oracles.part import PartOracle
 
@@ -84,6 +87,89 @@ def test_arrays_of_unknown_origin_are_checked(model):
         checked(layout, bound.meta.copy(), bound.ints[:-1], bound.floats)
     with pytest.raises(ValueError):
         checked(layout, bound.meta.copy(), bound.ints, bound.floats[:-1])
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_parts_elsewhere_are_the_whole(model):
+    """Sizes, what identifies the sentences, and the arrays of any range, wherever parts end."""
+    X, Y = data()
+    whole = model.bind(X, Y)
+    for cuts in ([0, 70], [0, 0, 20, 21, 70, 70]):
+        bound = [model.bind(X[a:b], Y[a:b], layout=whole.layout) for a, b in pairwise(cuts)]
+        made = ChainElsewhere.of(whole.layout, [Held(part, PartFacts.of(part)) for part in bound])
+        assert (made.n_examples, made.n_weights) == (70, whole.n_weights)
+        assert made.largest == np.abs(whole.floats[np.isfinite(whole.floats)]).max()
+        assert made.fingerprint == whole.fingerprint
+        for search in ("argmax", "slack", "best_wrong"):
+            assert made.kernel(search).room == whole.kernel(search).room
+        for first, last in ((0, 70), (0, 20), (20, 21), (5, 33), (21, 22), (69, 70), (7, 7)):
+            wanted, (fewer, at) = cut(whole, first, last), made.holding(first, last)
+            for own in (made.here(first, last), fewer.here(at, at + last - first)):
+                for name in ("meta", "ints", "floats", "output_at"):
+                    np.testing.assert_array_equal(vars(own)[name], vars(wanted)[name])
+                for name in ("n_examples", "room", "iwork_size", "fwork_size"):
+                    assert vars(own)[name] == vars(wanted)[name]
+            assert len(fewer.parts) == sum(max(a, first) < min(b, last) for a, b in pairwise(cuts))
+
+
+def test_the_oracle_of_examples_elsewhere_refuses_to_answer():
+    X, Y = data()
+    bound = Chain().bind(X, Y)
+    oracle = ModelOracle(ChainElsewhere.of(bound.layout, [Held(bound, PartFacts.of(bound))]))
+    assert oracle.fused() is None and oracle.longest == ModelOracle(bound).longest
+    for question in (oracle.planes, lambda w, examples: oracle.sum(w, examples, np.ones(len(examples)))):
+        with pytest.raises(RuntimeError, match="with the workers"):
+            question(np.zeros(oracle.n_columns), np.arange(3))
+
+
+def test_a_search_chosen_by_name_travels_with_all_examples():
+    bound = Chain().bind(*data())
+    whole = ModelOracle(SearchedModel.of(bound, "bisecting", "slack"), "slack")
+    w, part = np.random.default_rng(1).normal(size=whole.n_columns), PartOracle(whole, 3, 9)
+    found, wanted = (own.planes(w, np.arange(6)) for own in (pickle.loads(pickle.dumps(part)), part))
+    np.testing.assert_array_equal(found.data, wanted.data)
+    np.testing.assert_array_equal(found.bound, wanted.bound)
+
+
+CHANGES = {
+    "label": lambda X, Y: Y[3].__setitem__(0, "L2" if Y[3][0] == "L1" else "L1"),
+    "order": lambda X, Y: (X.__setitem__(slice(3, 5), X[4:2:-1]), Y.__setitem__(slice(3, 5), Y[4:2:-1])),
+    "feature": lambda X, Y: X.__setitem__(3, 1.0 - X[3]),
+    "end of a sentence": lambda X, Y: (
+        X.__setitem__(slice(3, 5), [np.vstack([X[3], X[4][:1]]), X[4][1:]]),
+        Y.__setitem__(slice(3, 5), [[*Y[3], Y[4][0]], Y[4][1:]]),
+    ),
+    "one more": lambda X, Y: (X.append(X[0]), Y.append(Y[0])),
+    "one less": lambda X, Y: (X.pop(), Y.pop()),
+}
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_change_shows_in_the_fingerprint(name, sparse):
+    rng = np.random.default_rng(5)
+    X = [np.round(rng.random((n, 3))) for n in (4, 3, 2, 5, 4, 1)]
+    Y = [[f"L{k}" for k in rng.integers(0, 3, len(x))] for x in X]
+    Y[0][:3] = ["L0", "L1", "L2"]
+
+    def fingerprint():
+        return Chain().bind([csr_array(x) for x in X] if sparse else X, Y).fingerprint
+
+    before = fingerprint()
+    assert fingerprint() == before
+    CHANGES[name](X, Y)
+    assert fingerprint() != before
+
+
+@dataclass
+class Held:
+    """A part that is here."""
+
+    bound: ChainBound
+    facts: PartFacts
+
+    def packed(self):
+        return PackedPart.of(self.bound)
 
 
 RNG = np.random.default_rng(3)

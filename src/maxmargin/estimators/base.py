@@ -147,7 +147,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
         ``formulation`` and ``C``: what is minimised, where it is not what the parameters alone say.
         """
         from maxmargin.execution.executors import make_executor
-        from maxmargin.execution.sharded import ShardedOracle
+        from maxmargin.execution.sharded import spread_over
         from maxmargin.solvers.driver import run
         from maxmargin.solvers.outer import with_outer_loops
 
@@ -182,7 +182,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
         try:
             result = run(
                 solver,
-                problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor)),
+                problem.with_oracles(lambda oracle: spread_over(oracle, executor)),
                 tol=self.tol,
                 max_passes=self.max_passes,
                 max_oracle_calls=self.max_oracle_calls,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from maxmargin.contracts import Executor
 from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.file_parts import BoundFiles, ClassWeights, PartReader, Paths, bind_files, found_files
-from maxmargin.execution.ray_workers import Ray
+from maxmargin.estimators.left_parts import Trained, stays
 from maxmargin.features.column_files import Source, located
 from maxmargin.features.tokens import Tokens
 from maxmargin.models.chain import Chain
@@ -23,11 +24,10 @@ __all__ = ["as_column", "bound_files", "labels_of_files", "sources_of"]
 FORMATS = {"auto": None, "columns": False, "conllu": True}
 
 
-class FilesTagger(Protocol):
+class FilesTagger(Trained, Protocol):
     """What files need of a tagger."""
 
     n_jobs: int | None
-    executor: str | Ray
     model_: Chain
 
     @property
@@ -70,16 +70,28 @@ def as_column(column: int | str | None) -> str | None:
 
 
 def bound_files(
-    tagger: FilesTagger, readers: Sequence[PartReader], memory_map: str | os.PathLike[str] | None
+    tagger: FilesTagger,
+    readers: Sequence[PartReader],
+    memory_map: str | os.PathLike[str] | None,
+    during_fit: ExitStack,
 ) -> BoundFiles:
-    """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it."""
+    """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it.
 
-    def bind(readers: Sequence[PartReader]) -> BoundFiles:
+    Where the examples stay with the workers, they keep them in a folder as long as the context ``during_fit`` lasts.
+    """
+
+    def bind(readers: Sequence[PartReader], place: Callable[[int], Path | None] | None = None) -> BoundFiles:
         with _workers(tagger) as executor:
-            return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor)
+            return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor, place)
+
+    def folder(n_sentences: int) -> Path | None:
+        if not stays(tagger, n_sentences):
+            return None
+        made = TemporaryDirectory(prefix="maxmargin-", ignore_cleanup_errors=True)
+        return Path(during_fit.enter_context(made))
 
     if memory_map is None:
-        return bind(readers)
+        return bind(readers, folder)
     from maxmargin.estimators.pack_folder import key_of, packed_in
 
     first = readers[0]

@@ -6,7 +6,8 @@
 
 The bound model is that of all sentences in one file, to the last bit, for any number of workers. With a folder, what
 the parts make is kept in files in between, and the bound model is mapped into memory; no more than one part for each
-worker is in memory at a time.
+worker is in memory at a time. Where each shard of a fit has its own examples, parts are not put together at all
+(:mod:`maxmargin.estimators.left_parts`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +26,7 @@ import scipy.sparse as sp
 
 from maxmargin.contracts import Executor
 from maxmargin.datasets.column_format import ColumnFormat
+from maxmargin.estimators.left_parts import LeftPart, leave
 from maxmargin.features.choose import default_words
 from maxmargin.features.column_files import Source, located
 from maxmargin.features.extractor import TextFeatures, renumbered
@@ -31,6 +34,7 @@ from maxmargin.features.interning import Vocabulary, pack_strings, unpack_string
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.tokens import Column, Tokens
 from maxmargin.models.chain import Chain, ChainBound, ChainLayout, check_allowed, observed_pairs, pack
+from maxmargin.models.chain_elsewhere import ChainElsewhere, PartFacts
 from maxmargin.models.chain_parts import JoinedParts, PackedPart, PartSizes
 from maxmargin.models.labels import Labels
 from maxmargin.persistence.mapped import create_array, open_array
@@ -45,7 +49,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class BoundFiles(NamedTuple):
     """What was learned from files before training: the bound model, and how the files are read."""
 
-    bound: ChainBound
+    bound: ChainBound | ChainElsewhere
     features: TextFeatures
     columns: ColumnFormat
     label_column: int
@@ -54,7 +58,9 @@ class BoundFiles(NamedTuple):
 class PartCounts(NamedTuple):
     """What a part tells of itself; ``columns`` is None when it has no tokens."""
 
+    text: str  # digest of what was read
     vocabulary: Vocabulary | None
+    n_sentences: int
     n_tokens: int
     labels: Counter[Hashable]
     columns: ColumnFormat | None
@@ -62,8 +68,12 @@ class PartCounts(NamedTuple):
 
 
 class CommonNumbers(NamedTuple):
-    """What a part is told of all: the new numbers of its features, how many there are, and the labels."""
+    """What a part is told of all: the new numbers of its features, how many there are, and the labels.
 
+    The numbers are for the text whose digest is ``text``.
+    """
+
+    text: str
     features: Mapping[bool, np.ndarray]
     n_features: int
     n_edge_features: int
@@ -137,7 +147,8 @@ class PartReader:
         arrays["widths"] = np.array([X.sparse.shape[1], 0 if X.edge is None else X.edge.shape[1]])
         self._keep("counted", arrays | pack_strings(labels.strings))
         found = zip(labels.strings, np.bincount(labels.codes, minlength=len(labels.strings)).tolist(), strict=True)
-        return PartCounts(vocabulary, X.n_tokens, Counter[Hashable](dict(found)), columns, place)
+        labelled = Counter[Hashable](dict(found))
+        return PartCounts(table.digest, vocabulary, len(X), X.n_tokens, labelled, columns, place)
 
     def pairs(self, numbers: CommonNumbers) -> np.ndarray:
         """The pairs of feature and label that the part has."""
@@ -147,13 +158,17 @@ class PartReader:
 
     def pack(self, numbers: CommonNumbers, layout: ChainLayout) -> PartSizes:
         """Make the arrays of the kernels for the part."""
-        X, codes = self._numbered(numbers)
-        with located(self.source.name, self.source.line):
-            check_allowed(layout, X.offsets, codes)
-        made = PackedPart.of(pack(layout, X, codes))
-        self._drop("counted")
+        made = PackedPart.of(self._bound(numbers, layout))
         self._keep("packed", {"meta": made.meta, "ints": made.ints, "floats": made.floats})
         return made.sizes
+
+    def leave(self, numbers: CommonNumbers, layout: ChainLayout, folder: Path) -> PartFacts:
+        """Make the arrays of the kernels for the part, and leave them in files, where that is possible."""
+        return leave(self._bound(numbers, layout), folder, self.number)
+
+    def made(self, numbers: CommonNumbers, layout: ChainLayout) -> PackedPart:
+        """The same arrays, not kept."""
+        return PackedPart.of(self._bound(numbers, layout))
 
     def packed(self, numbers: CommonNumbers, layout: ChainLayout) -> PackedPart:
         """What :meth:`pack` made."""
@@ -167,10 +182,19 @@ class PartReader:
         joined.place(self.number, self.packed(numbers, layout), *_files(self.folder, joined.lengths, open_array))
         self._drop("packed")
 
+    def _bound(self, numbers: CommonNumbers, layout: ChainLayout) -> ChainBound:
+        X, codes = self._numbered(numbers)
+        with located(self.source.name, self.source.line):
+            check_allowed(layout, X.offsets, codes)
+            bound = pack(layout, X, codes)
+        self._drop("counted")
+        return bound
+
     def _numbered(self, numbers: CommonNumbers) -> tuple[Sequences, np.ndarray]:
         """Features and labels of the part under the numbers that all have in common."""
-        if not self._has("counted"):
-            self.count()
+        if not self._has("counted") and self.count().text != numbers.text:
+            advice = "train again, and leave the files as they are until training has ended"
+            raise ValueError(f"{self.source.name} has changed since its features were counted; {advice}.")
         kept = self._arrays("counted")
         n, (width, edge_width) = len(kept["labels"]), kept["widths"].tolist()
         sparse, edge = _ones(kept["columns"], kept["rows"], (n, width)), None
@@ -227,7 +251,11 @@ def _files(
 
 
 def bind_files(
-    model: Chain, class_weights: ClassWeights, readers: Sequence[PartReader], executor: Executor
+    model: Chain,
+    class_weights: ClassWeights,
+    readers: Sequence[PartReader],
+    executor: Executor,
+    place: Callable[[int], Path | None] | None = None,
 ) -> BoundFiles:
     """Bind a chain to the sentences of many files.
 
@@ -240,6 +268,8 @@ def bind_files(
         One per file. Where they have a folder, the bound model is in its files ``ints`` and ``floats``.
     executor : Executor
         Its workers read the files.
+    place : callable, optional
+        The folder in which so many sentences stay with the workers, part by part; None to put the parts together.
     """
     homes, first = executor.start(readers), readers[0]
 
@@ -255,7 +285,9 @@ def bind_files(
     occurring = sum((part.labels for part in counts), Counter[Hashable]())
     labels = Labels.chosen(model.classes, occurring)
     widths = {"n_sparse": features.n_features_, "n_dense": 0, "n_edge": features.n_edge_features_}
-    told = [(CommonNumbers(own, features.n_features_, features.n_edge_features_, labels),) for own in numbers]
+    widths_of_all = features.n_features_, features.n_edge_features_
+    told = [(CommonNumbers(part.text, own, *widths_of_all, labels),) for part, own in zip(counts, numbers, strict=True)]
+    folder = None if place is None else place(sum(part.n_sentences for part in counts))
     del counts  # vocabularies of all parts
     pairs = None
     if model.weights == "observed":
@@ -263,6 +295,11 @@ def bind_files(
         for own in ask("pairs", each=told):
             pairs = np.union1d(pairs, own)
     layout = model.layout_of(labels, widths, pairs, class_weights(lambda: occurring))
+    if folder is not None:
+        facts = ask("leave", layout, folder, each=told)
+        again = [partial(reader.made, *mine, layout) for reader, mine in zip(readers, told, strict=True)]
+        parts = [LeftPart(*own, folder, number) for number, own in enumerate(zip(facts, again, strict=True))]
+        return BoundFiles(ChainElsewhere.of(layout, parts), features, columns, label_column)
     joined = JoinedParts(layout, ask("pack", layout, each=told))
     if first.folder is None:
         ints, floats = np.empty(joined.lengths[0], np.int32), np.empty(joined.lengths[1])

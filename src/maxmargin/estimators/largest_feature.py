@@ -15,7 +15,10 @@ def largest_feature(bound: BoundModel) -> str:
 
     One pass at zero weights, where the worst outputs are wrong everywhere, so that all features show.
     """
-    planes = ModelOracle(bound).planes(np.zeros(bound.n_weights), np.arange(bound.n_examples))
+    oracle = ModelOracle(bound)
+    if oracle.elsewhere is not None:
+        return "unknown here, since the examples stay with the workers"
+    planes = oracle.planes(np.zeros(bound.n_weights), np.arange(bound.n_examples))
     if len(planes.data) == 0:
         return "unknown"
     at = int(np.abs(planes.data).argmax())

@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.file_parts import BoundFiles
 from maxmargin.features.extractor import TextFeatures
-from maxmargin.models.chain import ChainLayout
+from maxmargin.models.chain import ChainBound, ChainLayout
 from maxmargin.models.chain_parts import checked
 from maxmargin.persistence.json_text import parse_json
 from maxmargin.persistence.mapped import file_digest, open_array
@@ -62,12 +62,13 @@ def packed_in(folder: Path, key: str, make: Callable[[Path], BoundFiles]) -> Bou
         temporary = Path(tempfile.mkdtemp(prefix=".packing-", dir=folder))
         try:
             made = make(temporary)
-            _write_facts(temporary, key, made)
+            bound = made.bound
+            assert isinstance(bound, ChainBound)
+            _write_facts(temporary, key, made, bound)
             shutil.rmtree(folder / "pack", ignore_errors=True)
             temporary.rename(folder / "pack")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        bound = made.bound
         ints, floats = _mapped(folder / "pack", [len(bound.ints), len(bound.floats)])  # workers open it by this name
         return made._replace(bound=replace(bound, ints=ints, floats=floats))
 
@@ -77,9 +78,9 @@ def _mapped(folder: Path, lengths: Sequence[int]) -> list[np.ndarray]:
     return [open_array(folder / name, ARRAYS[name], n) for name, n in zip(ARRAYS, lengths, strict=True)]
 
 
-def _write_facts(folder: Path, key: str, made: BoundFiles) -> None:
+def _write_facts(folder: Path, key: str, made: BoundFiles, bound: ChainBound) -> None:
     arrays, features = made.features.to_state()
-    facts, tensors = made.bound.layout.to_state()
+    facts, tensors = bound.layout.to_state()
     header = {
         "key": key,
         "features": json.dumps(features),
@@ -89,8 +90,8 @@ def _write_facts(folder: Path, key: str, made: BoundFiles) -> None:
     }
     held = {f"features.{name}": array for name, array in arrays.items()}
     held |= {f"layout.{name}": array for name, array in tensors.items()}
-    lengths = np.array([len(made.bound.ints), len(made.bound.floats)])
-    write_model(folder / "facts.mm", header, {**held, "meta": made.bound.meta, "lengths": lengths})
+    lengths = np.array([len(bound.ints), len(bound.floats)])
+    write_model(folder / "facts.mm", header, {**held, "meta": bound.meta, "lengths": lengths})
 
 
 def _found(folder: Path, key: str) -> BoundFiles | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
@@ -169,8 +170,11 @@ class SequenceTagger(
     ) -> Self:
         """Learn from column files, each read and packed by a worker of its own (``n_jobs`` processes).
 
-        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers. The packed
-        data pass through the process that calls this, unless ``memory_map`` is given.
+        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers. The
+        process that calls this puts the packed files together in its memory, unless ``memory_map`` is given, or the
+        files stay with the workers: with ``executor="processes"`` or ``"ray"``, a solver that cuts the sentences into
+        several shards (``Sharded(shards=8)``, ``Pegasos(shards=8)``), and ``loss="hinge"``. Then each shard takes its
+        sentences from a temporary folder, or reads the files again where it cannot see that.
 
         Parameters
         ----------
@@ -202,9 +206,11 @@ class SequenceTagger(
         self.model_ = self._model()
         sources = sources_of(paths, format, separator, comment, max_unpacked)
         common = copy(self.features), as_column(word_column), as_column(label_column)
-        made = bound_files(self, [PartReader(n, source, *common) for n, source in enumerate(sources)], memory_map)
-        self._take_over(made)
-        return self._fit_bound(made.bound, None, resume, begin)
+        readers = [PartReader(n, source, *common) for n, source in enumerate(sources)]
+        with ExitStack() as during_fit:
+            made = bound_files(self, readers, memory_map, during_fit)
+            self._take_over(made)
+            return self._fit_bound(made.bound, None, resume, begin)
 
     def predict_files(
         self,

@@ -16,7 +16,7 @@ import numpy as np
 from maxmargin.contracts import Executor
 from maxmargin.execution.ray_workers import Ray
 
-__all__ = ["EXECUTORS", "Serial", "Threads", "make_executor", "worker_count"]
+__all__ = ["EXECUTORS", "Serial", "Threads", "is_remote", "make_executor", "worker_count"]
 
 EXECUTORS = ("auto", "serial", "threads", "processes", "ray")
 
@@ -116,6 +116,11 @@ def worker_count(n_jobs: int | None) -> int:
         wrong = f"n_jobs must be a whole number, not 0; got {n_jobs!r}"
         raise ValueError(f"{wrong}. Use None or 1 for one worker, -1 for all cores.")
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def is_remote(executor: str | Ray) -> bool:
+    """Whether the workers that an ``executor`` gives to compiled models share no memory with this process."""
+    return isinstance(executor, Ray) or executor in ("processes", "ray")
 
 
 def make_executor(n_jobs: int | None, *, compiled: bool, executor: str | Ray = "auto") -> Executor:

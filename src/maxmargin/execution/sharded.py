@@ -11,14 +11,24 @@ import numpy as np
 from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import OracleAround
+from maxmargin.oracles.part import HoldsParts
 from maxmargin.planes import Planes, added_counts
 
-__all__ = ["ShardedOracle"]
+__all__ = ["ShardedOracle", "spread_over"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
 PARTS, PARTS_AWAY = 5, 2  # parts of a call for each worker: whoever is done first takes the next
 WORTH, WORTH_AWAY = 1e-3, 1e-2  # seconds of work that fewer examples are worth a call for, in a thread and elsewhere
+
+
+def spread_over(oracle: Oracle, executor: Executor) -> Oracle:
+    """An oracle that asks the workers: they get its examples, or have them already."""
+    if isinstance(oracle, HoldsParts) and oracle.elsewhere is not None:
+        from maxmargin.execution.elsewhere import OracleElsewhere
+
+        return OracleElsewhere(oracle, executor)
+    return ShardedOracle(oracle, executor)
 
 
 class ShardedOracle(OracleAround):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -32,6 +33,7 @@ class Table:
     offsets: np.ndarray
     source: Source
     rows: np.ndarray | None = None  # which sentences of the source these are; None for all
+    digest: str = ""  # of the text, where all of it was read
 
     @property
     def n_tokens(self) -> int:
@@ -129,12 +131,13 @@ class Source:
         if self.conllu is None:
             self.conllu = self.separator in (None, "\t") and looks_like_conllu(self._kept)
         columns, offsets = read_table(_Named(self._kept, self.name), self.rules)
+        digest = hashlib.sha256(self._kept).hexdigest()
         if os.path.isfile(self.path):  # what can be read only once is kept: an error may ask for its line later
             self._kept = None
         if not columns and not may_be_empty:
             advice = "it needs one token per line, and a blank line after each sentence"
             raise ValueError(f"{self.name} has no tokens; {advice}.")
-        return Table(columns, offsets, self)
+        return Table(columns, offsets, self, digest=digest)
 
     @property
     def size(self) -> int | None:

@@ -18,7 +18,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import POWERS, laid_out, offsets_of
-from maxmargin.models.chain_size import plane_size
+from maxmargin.models.chain_size import plane_size, reach
 from maxmargin.models.chain_slack import slack_search, wrong_search
 from maxmargin.models.labels import Labels, check_count, check_lengths, label_lists, padded, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
@@ -195,6 +195,13 @@ class ChainBound(SequenceBound):
 
     layout: ChainLayout
     capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores", "outputs", "parts"})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of features, labels, costs and constraints, however the sequences are divided into parts."""
+        from maxmargin.models.chain_digest import digest_of, fingerprint_of
+
+        return fingerprint_of(self, digest_of(self))
 
     def holding(self, first: int, last: int) -> tuple[ChainBound, int]:
         """The model bound to the sequences from ``first`` to ``last`` (exclusive), numbered from 0; the 0.
@@ -457,7 +464,7 @@ def pack(
         ints[ck.AT_LABELS] = codes
         floats |= {ck.AT_COST: layout.cost_table, ck.AT_TOKEN_WEIGHT: weight}
         rows = [block.indptr for block in (sparse, edge) if block is not None]
-        bits, room = plane_size(layout, sequences.offsets, rows) if n else (0, 0)
+        bits, room = plane_size(layout, reach(layout, sequences.offsets, rows)) if n else (0, 0)
     meta = layout.sizes.copy()
     meta[ck.BINARY], meta[ck.HAS_LABELS], meta[ck.TABLE_BITS] = binary, codes is not None, bits
     meta[ck.CONSTRAINED] = constrained

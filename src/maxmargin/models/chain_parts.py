@@ -14,10 +14,15 @@ import numpy as np
 from maxmargin.door import indices, pointers
 from maxmargin.models.base import laid_out, offsets_of
 from maxmargin.models.chain import ChainBound, ChainLayout, bound_to
-from maxmargin.models.chain_size import plane_size
+from maxmargin.models.chain_size import plane_size, reach
 from maxmargin.models.labels import check_count
 
-__all__ = ["JoinedParts", "PackedPart", "checked", "cut"]
+__all__ = ["JoinedParts", "PackedPart", "PartSizes", "checked", "cut", "together", "unpacked"]
+
+ADVICE = (
+    'leave them with their workers (loss="hinge", solver=Sharded(shards=...), executor="processes" or "ray", no '
+    "memory_map), or use fewer features (min_count)"
+)  # of a pack that is too large
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,13 @@ class JoinedParts:
     layout : ChainLayout
     parts : list of PartSizes
         Those of the parts in their order, all of this layout and with binary features.
+    what, advice : str
+        For an error because of too many entries: who has them, and what to do.
     """
 
-    def __init__(self, layout: ChainLayout, parts: Sequence[PartSizes]) -> None:
+    def __init__(
+        self, layout: ChainLayout, parts: Sequence[PartSizes], what: str = "the files have", advice: str = ADVICE
+    ) -> None:
         from maxmargin.models import chain_kernel as ck
 
         self.layout = layout
@@ -107,9 +116,8 @@ class JoinedParts:
             places = offsets_of(sizes)
             self.meta[keys] = places[:-1]
             self.lengths.append(int(places[-1]))
-        advice = "train on fewer files, or with fewer features (min_count)"
         for key in (ck.AT_LABELS, ck.AT_COLUMNS, ck.AT_EDGE_COLUMNS):
-            check_count(self._before.get(key, [0])[-1], "entries", "the files have", advice)
+            check_count(self._before.get(key, [0])[-1], "entries", what, advice)
 
     def place(self, number: int, part: PackedPart, ints: np.ndarray, floats: np.ndarray) -> None:
         """Copy a part to where it belongs in the arrays of all."""
@@ -125,9 +133,23 @@ class JoinedParts:
                 at += 0 if key in self._shared else self._before[key][number]
                 whole[at : at + len(values)] = values
 
-    def bound(self, ints: np.ndarray, floats: np.ndarray) -> ChainBound:
-        """The model bound to the arrays, when all parts are in place."""
-        return _bound(self.layout, self.meta, ints, floats)
+    def bound(self, ints: np.ndarray, floats: np.ndarray, most: np.ndarray | None = None) -> ChainBound:
+        """The model bound to the arrays, when all parts are in place; ``most`` is of others too, or of these alone."""
+        return _bound(self.layout, self.meta, ints, floats, most)
+
+
+def unpacked(layout: ChainLayout, part: PackedPart, most: np.ndarray | None = None) -> ChainBound:
+    """The model bound to the sequences of a part; ``most`` as in :meth:`JoinedParts.bound`."""
+    return _bound(layout, part.meta.copy(), part.ints, part.floats, most)
+
+
+def together(layout: ChainLayout, parts: list[PackedPart], most: np.ndarray, what: str, advice: str) -> ChainBound:
+    """The model bound to the sequences of all parts, which are let go one by one; see :class:`JoinedParts`."""
+    plan = JoinedParts(layout, [part.sizes for part in parts], what, advice)
+    ints, floats = np.empty(plan.lengths[0], np.int32), np.empty(plan.lengths[1])
+    for number in range(len(parts)):
+        plan.place(number, parts.pop(0), ints, floats)
+    return plan.bound(ints, floats, most)
 
 
 def cut(bound: ChainBound, first: int, last: int) -> ChainBound:
@@ -160,13 +182,15 @@ def cut(bound: ChainBound, first: int, last: int) -> ChainBound:
     return bound_to(bound.layout, made[ck.AT_TOKENS], meta, ints, floats, bound.room)
 
 
-def _bound(layout: ChainLayout, meta: np.ndarray, ints: np.ndarray, floats: np.ndarray) -> ChainBound:
+def _bound(
+    layout: ChainLayout, meta: np.ndarray, ints: np.ndarray, floats: np.ndarray, most: np.ndarray | None = None
+) -> ChainBound:
     from maxmargin.models import chain_kernel as ck
 
     places = PartSizes(meta, len(ints), len(floats)).sections()
     offsets = ints[places[ck.AT_TOKENS]].astype(np.int64)
     rows = [ints[places[key]] for key in (ck.AT_ROWS, ck.AT_EDGE_ROWS) if key in places]
-    meta[ck.TABLE_BITS], room = plane_size(layout, offsets, rows)
+    meta[ck.TABLE_BITS], room = plane_size(layout, reach(layout, offsets, rows) if most is None else most)
     return bound_to(layout, offsets, meta, ints, floats, room)
 
 

@@ -168,7 +168,7 @@ class SearchedModel(base.BoundModel):
         return cls(
             n_examples=inner.n_examples,
             layout=inner.layout,
-            capabilities=inner.capabilities,
+            capabilities=inner.capabilities - {"parts"},  # it travels with all examples
             inner=inner,
             method=method,
         )

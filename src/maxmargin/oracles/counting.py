@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 
 from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes
 
-__all__ = ["CountingOracle", "OracleAround", "all_losses"]
+__all__ = ["CountingOracle", "OracleAround", "TellsLosses", "all_losses"]
 
 AT_ONCE = 2048  # examples whose planes are held together when only their losses count
 
@@ -94,8 +96,18 @@ class CountingOracle(OracleAround):
         self.count(calls, spent, counts)
 
 
+@runtime_checkable
+class TellsLosses(Protocol):
+    """An oracle whose planes need not pass by for their losses."""
+
+    def losses(self, w: np.ndarray) -> np.ndarray:
+        """Those of all examples at ``w``."""
+
+
 def all_losses(oracle: Oracle, w: np.ndarray) -> np.ndarray:
     """Losses (or upper bounds of them) of all examples at ``w``; planes are let go as they come."""
+    if isinstance(oracle, TellsLosses):
+        return oracle.losses(w)
     losses = np.zeros(oracle.n_examples)
     for begin in range(0, oracle.n_examples, AT_ONCE):
         planes = oracle.planes(w, np.arange(begin, min(begin + AT_ONCE, oracle.n_examples)))

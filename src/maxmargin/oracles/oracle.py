@@ -11,11 +11,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from maxmargin.contracts import BoundModel, Fused, ModelKernel, Sum
-from maxmargin.oracles.part import offers_parts
+from maxmargin.oracles.part import ElsewhereModel, offers_parts
 from maxmargin.oracles.rescaling import rescaling_named
 from maxmargin.planes import Planes
 
@@ -68,6 +69,16 @@ class ModelOracle(BoundOracle):
         model, at = self.model.holding(first, last)
         return replace(self, model=model), at
 
+    @cached_property
+    def elsewhere(self) -> ElsewhereModel | None:
+        """See :class:`~maxmargin.oracles.part.HoldsParts`."""
+        return cast(ElsewhereModel, self.model) if "elsewhere" in self.model.capabilities else None
+
+    def here(self, first: int, last: int) -> ModelOracle:
+        """The oracle of some examples alone, which come here from elsewhere; slacks are not squared."""
+        assert self.elsewhere is not None and len(self.lift) == 0
+        return replace(self, model=self.elsewhere.here(first, last))
+
     @property
     def n_columns(self) -> int:
         return self.model.n_weights + len(self.lift)
@@ -100,8 +111,8 @@ class ModelOracle(BoundOracle):
         return self._scratch.space
 
     def fused(self) -> Fused | None:
-        """None for a model in plain Python."""
-        if self._kernel is None or self.predicts:
+        """None for a model in plain Python, and where the examples are elsewhere."""
+        if self._kernel is None or self.predicts or self.elsewhere is not None:
             return None
         code = rescaling_named(self.rescaling).code
         return Fused(self._kernel, code, self.cost_weight, self.lift, self._workspace)
@@ -116,7 +127,7 @@ class ModelOracle(BoundOracle):
         Beyond ``most = 1``, models that can add the planes of the separate parts in which the output differs from the
         truth.
         """
-        if self._kernel is None or self.predicts:
+        if self._kernel is None or self.predicts or self.elsewhere is not None:
             return self._plain(w, examples)
         return self._compiled(w, np.ascontiguousarray(examples, dtype=np.int64), most)
 

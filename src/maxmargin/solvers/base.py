@@ -15,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import InnerSolver, Oracle, Problem
 from maxmargin.needs import require
+from maxmargin.oracles.part import HoldsParts
 from maxmargin.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class BaseSolver(Parameters):
     @abstractmethod
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> InnerSolver:
         """What the driver runs."""
+
+    def count(self, n_examples: int) -> int:
+        """The number of shards into which it cuts so many examples, wherever these are."""
+        return 1
 
     def setting(self, kind: type[T], **others: Any) -> T:
         """A setting of an engine (a dataclass): its parameters of the same name as those here, and the others given."""
@@ -100,6 +105,9 @@ def resolved(state: InnerState, certificate: Certificate, total: float, cost: fl
 
 def largest_number(oracle: Oracle) -> float:
     """The largest number among the data of a compiled model, features above all; 0 for a model in plain Python."""
+    spread = oracle.spread()
+    if spread is not None and isinstance(spread[0], HoldsParts) and spread[0].elsewhere is not None:
+        return spread[0].elsewhere.largest
     fused = oracle.fused()
     numbers = np.empty(0) if fused is None else np.abs(fused.kernel.floats)
     return float(numbers.max(initial=0.0, where=np.isfinite(numbers)))

@@ -86,6 +86,10 @@ class Rule:
             if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
 
+    def count(self, n_examples: int) -> int:
+        """The number of shards for so many examples: never more than there are."""
+        return max(1, min(self.shards, n_examples))
+
 
 @dataclass
 class PrimalState(InnerState):
@@ -179,7 +183,7 @@ class PrimalEngine(Engine):
         """One pass."""
         begin, n, rng = clock(), state.problem.n_examples, state.rng
         before, plans = state.numbers[pk.UPDATES], []
-        for part in np.array_split(np.arange(n), max(1, min(self.rule.shards, n))):
+        for part in np.array_split(np.arange(n), self.rule.count(n)):
             m = len(part)
             plans.append(part[rng.permutation(m) if self.rule.sampling == "permutation" else rng.integers(0, m, m)])
         if len(plans) == 1:
@@ -369,6 +373,9 @@ class PrimalSolver(BaseSolver):
     def rule(self) -> Rule:
         """The setting."""
         return self.setting(Rule)
+
+    def count(self, n_examples: int) -> int:
+        return self.rule().count(n_examples)
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
         """The primal engine with this setting."""
