@@ -119,7 +119,8 @@ def measured(sentences: int) -> tuple[dict[str, float], list[Row]]:
     problem = mm.MarginRescaling().problem(bound, C=C)
     tokens, n, d = int(bound.output_at[-1]), bound.n_examples, bound.n_weights
     oracle, examples = problem.oracle, np.arange(n)
-    fit(mm.MarginRescaling().problem(bound, C=C), mm.Sharded(shards=2))  # kernels
+    result, _, _ = fit(mm.MarginRescaling().problem(bound, C=C), mm.Sharded(shards=2))  # and kernels
+    constants |= visits_again(result.state.shards)
     result, _, processor = fit(problem, mm.Auto())
     passes = result.state.oracle_calls / n
     oracle.planes(result.weights, examples[:100])
@@ -152,6 +153,21 @@ def measured(sentences: int) -> tuple[dict[str, float], list[Row]]:
         "seconds to apply a change, per entry": most.applying / (most.shards * most.entries),
     }
     return constants, rows
+
+
+def visits_again(shards: Sequence[Shard]) -> dict[str, float]:
+    """Seconds of a visit to a block with the planes it has, and per entry of these."""
+    blocks = sum(shard.state.n_blocks for shard in shards)
+    entries = sum(shard.working_set().n_entries for shard in shards)
+    begin = time.process_time()
+    for shard in shards:
+        shard.engine.revisit(shard.state, np.random.default_rng(0).permutation(shard.state.n_blocks))
+    spent = time.process_time() - begin
+    return {
+        "entries of planes, per sentence": entries / blocks,
+        "seconds of a visit without new planes": spent / blocks,
+        "seconds of a visit without new planes, per entry": spent / entries,
+    }
 
 
 def _gap_after(result: Any, passes: float) -> float:

@@ -95,18 +95,21 @@ def compare(task: str, problem: Problem, small: Problem, tol: float, names: list
     for name in names:  # kernels
         fit(name, small, 0.1)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    weights = None
+    weights, rounds = None, 0
     for _ in range(repeats):
         for name in names:
             spent, found = fit(name, problem, tol)
             seconds[name].append(spent)
+            rounds = found.state.stamp
             print(f"{name:10} {spent:7.2f} s, {found.state.stamp} rounds; {found.status}", flush=True)
             weights = found.weights.copy() if weights is None else weights
             assert np.array_equal(weights, found.weights), "weights depend on the executor"
     base = statistics.median(seconds["threads"])
     for name in names[1:]:
         each = ", ".join(f"{b / a:.3f}" for a, b in zip(seconds["threads"], seconds[name], strict=True))
-        print(f"{name}: {statistics.median(seconds[name]) / base:.3f} of the time on threads (pair by pair {each})")
+        middle = statistics.median(seconds[name])
+        print(f"{name}: {middle / base:.3f} of the time on threads (pair by pair {each})")
+        print(f"{name}: {1e3 * (middle - base) / rounds:.2f} ms more in each of {rounds} rounds")
     print("weights are identical", flush=True)
 
 
