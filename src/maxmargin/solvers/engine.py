@@ -31,6 +31,7 @@ from maxmargin.solvers.block_solver import block_solver, block_weights, extra_en
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
+from maxmargin.solvers.packed import packed_planes
 from maxmargin.solvers.proof import Claims, Losses, check_around, check_at
 from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
@@ -284,7 +285,7 @@ class DualEngine(Engine):
         if state.team is not None:
             state.team.settle(state)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
-        state.cursor, state.team = self._first_cursor(state), None  # columns have moved
+        state.cursor, state.team, state.packed = self._first_cursor(state), None, None  # columns have moved
         self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
@@ -483,14 +484,22 @@ class DualEngine(Engine):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, aim)
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
-        passes = 0
+        whole = settings.cached_passes > 0 and settings.cached_blocks == "all"
+        packed, passes = packed_planes(state, settings.strands) if whole else None, 0
         while passes < settings.cached_passes:
             passes += 1
-            more = self.revisit(state, state.rng.permutation(blocks), visit)
+            order = state.rng.permutation(blocks)
+            more = self.revisit(state, order, visit) if packed is None else packed.visit(ws.store, order, visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
+                if packed is not None:
+                    packed.bring_back(state.u)
                 gain += jumps.after_pass() if team is None else team.after_pass(state, jumps)
+                if packed is not None:
+                    packed.fetch(state.u)
+        if packed is not None:
+            packed.bring_back(state.u)
         if team is not None:
             team.end(state, passes, visit.patience)

@@ -13,7 +13,7 @@ from maxmargin.contracts import Regulariser
 from maxmargin.planes import OverBudget
 from maxmargin.solvers import working_set_kernel as wk
 
-__all__ = ["WorkingSet", "unused_is_free"]
+__all__ = ["WorkingSet", "extended", "unused_is_free"]
 
 _PER_PLANE = 8 + 4 + 8 + 8 + 4 + 1 + 4  # start, length, b, alpha, idle, iterate, free
 _PER_ENTRY = 4 + 8
@@ -52,8 +52,8 @@ class WorkingSet:
             total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
             start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
             alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)), columns=_longer(np.zeros(0, np.int32), 0, pool),
-            entries=_longer(np.zeros(0), 0, pool),
+            gram=np.zeros((planes, width)), columns=extended(np.zeros(0, np.int32), 0, pool),
+            entries=extended(np.zeros(0), 0, pool),
             free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
             mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
         )  # fmt: skip
@@ -146,7 +146,7 @@ class WorkingSet:
         if new_pool != pool:
             wk.compact(store)
             end = int(store.size[wk.POOL_END])
-            columns, entries = (_longer(pooled, end, new_pool) for pooled in (store.columns, store.entries))
+            columns, entries = (extended(pooled, end, new_pool) for pooled in (store.columns, store.entries))
             self.store = store._replace(columns=columns, entries=entries)
         return False
 
@@ -326,7 +326,7 @@ def _larger(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return made
 
 
-def _longer(array: np.ndarray, used: int, length: int) -> np.ndarray:
+def extended(array: np.ndarray, used: int, length: int) -> np.ndarray:
     """The array with more entries, of which the first ``used`` count: where they are, if there is room behind them.
 
     Else a copy, with far more room behind it than was asked for, where that costs nothing before it is used.
