@@ -480,26 +480,23 @@ class DualEngine(Engine):
         visit, share, jumps = self._visit_rules(state), settings.cached_share, None
         team = strands_of(state, settings.strands)
         if settings.extrapolate and pays(ws):
-            aim = None if team is None else team.aim
-            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, aim)
-            # planes stay as long as a jump looks back
-            share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
-        whole = settings.cached_passes > 0 and settings.cached_blocks == "all"
-        packed, passes = packed_planes(state, settings.strands) if whole else None, 0
+            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, None if team is None else team.aim)
+            share, visit = (
+                LONGER * share,
+                visit._replace(patience=max(visit.patience, POINTS)),
+            )  # jumps look back
+        words, passes = packed_planes(state, settings), 0
+        others = words if team is None else team
         while passes < settings.cached_passes:
             passes += 1
             order = state.rng.permutation(blocks)
-            more = self.revisit(state, order, visit) if packed is None else packed.visit(ws.store, order, visit)
+            more = self.revisit(state, order, visit) if words is None else words.revisit(ws, order, visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
-                if packed is not None:
-                    packed.bring_back(state.u)
-                gain += jumps.after_pass() if team is None else team.after_pass(state, jumps)
-                if packed is not None:
-                    packed.fetch(state.u)
-        if packed is not None:
-            packed.bring_back(state.u)
+                gain += jumps.after_pass() if others is None else others.after_pass(state, jumps)
+        if words is not None:
+            words.end(state)
         if team is not None:
             team.end(state, passes, visit.patience)

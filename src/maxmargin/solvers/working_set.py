@@ -123,8 +123,7 @@ class WorkingSet:
                 new_planes = (2 if ample else 1) * planes + rows + 1
             if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:
                 new_pool = int(1.6 * (pool + entries)) if ample else _pool(int(store.size[wk.POOL_LIVE]) + entries)
-            needed = new_planes * (_PER_PLANE + 8 * new_width) + new_pool * _PER_ENTRY
-            needed += self.n_blocks * (4 * new_width + 29)
+            needed = self._bytes(new_width, new_planes, new_pool)
             if needed <= self.budget:
                 break
         else:
@@ -149,6 +148,15 @@ class WorkingSet:
             columns, entries = (extended(pooled, end, new_pool) for pooled in (store.columns, store.entries))
             self.store = store._replace(columns=columns, entries=entries)
         return False
+
+    def _bytes(self, width: int, planes: int, pool: int) -> int:
+        """What blocks of ``width`` planes, so many planes in all and so many non-zeros take."""
+        return planes * (_PER_PLANE + 8 * width) + pool * _PER_ENTRY + self.n_blocks * (4 * width + 29)
+
+    @property
+    def left(self) -> int:
+        """Bytes of the budget that are not taken."""
+        return self.budget - self._bytes(self.store.slots.shape[1], len(self.store.b), len(self.store.columns))
 
     def _restrict(self, needed: int) -> bool:
         """Lower the limit and merge down to it, because memory is short."""
