@@ -143,7 +143,8 @@ class WorkingSet:
         self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
         self.store = store  # whole before the next call: an interrupt may come behind it
         if new_pool != pool:
-            wk.compact(store)
+            if store.size[wk.POOL_END] + entries > new_pool:  # else holes may wait: closing them moves all planes
+                wk.compact(store)
             end = int(store.size[wk.POOL_END])
             columns, entries = (extended(pooled, end, new_pool) for pooled in (store.columns, store.entries))
             self.store = store._replace(columns=columns, entries=entries)
