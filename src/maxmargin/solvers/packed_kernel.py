@@ -33,6 +33,7 @@ class Packed(NamedTuple):
 MADE, NUMBERS = 0, 1
 BITS = 22  # of a number; the others hold the entry
 LARGEST = 511  # entry
+FETCHED_AHEAD = 64  # entries ahead of the one at hand whose number, or u, is asked for
 MOST_ANNOUNCED = 1 << 13  # words of a block that are fetched ahead of its visit
 _MASK = (1 << BITS) - 1
 
@@ -44,7 +45,10 @@ PACKED = record(Packed, _i4s, _i4s, _i4s, _f8s, _i8s)
 def pack(store, packed):
     """Make words of what the pool has beyond those made; False where one does not fit."""
     made, numbers = packed.size[MADE], packed.size[NUMBERS]
-    for e in range(made, store.size[wk.POOL_END]):
+    end = store.size[wk.POOL_END]
+    for e in range(made, end):
+        if e + FETCHED_AHEAD < end:
+            prefetch_entry(packed.number, np.int64(store.columns[e + FETCHED_AHEAD]))
         entry, column = store.entries[e], store.columns[e]
         whole = np.int32(entry) if abs(entry) <= LARGEST else np.int32(0)
         if whole != entry:
@@ -57,14 +61,17 @@ def pack(store, packed):
             numbers += 1
             packed.number[column] = number = numbers
         packed.word[e] = (whole << BITS) | (number - 1)
-    packed.size[MADE], packed.size[NUMBERS] = store.size[wk.POOL_END], numbers
+    packed.size[MADE], packed.size[NUMBERS] = end, numbers
     return True
 
 
 @kernel(types.void(PACKED, _f8s), borrows=True)
 def fetch(packed, u):
     """Copy u at the numbered columns to where they lie side by side."""
-    for k in range(packed.size[NUMBERS]):
+    numbers = packed.size[NUMBERS]
+    for k in range(numbers):
+        if k + FETCHED_AHEAD < numbers:
+            prefetch_entry(u, np.int64(packed.column[k + FETCHED_AHEAD]))
         packed.u[k] = u[packed.column[k]]
 
 
