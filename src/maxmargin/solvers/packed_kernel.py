@@ -33,7 +33,7 @@ class Packed(NamedTuple):
 MADE, NUMBERS = 0, 1
 BITS = 22  # of a number; the others hold the entry
 LARGEST = 511  # entry
-FETCHED_AHEAD = 64  # entries ahead of the one at hand whose number, or u, is asked for
+FETCHED_AHEAD = 160  # entries ahead of the one at hand whose number, or u, is asked for
 MOST_ANNOUNCED = 1 << 13  # words of a block that are fetched ahead of its visit
 _MASK = (1 << BITS) - 1
 
