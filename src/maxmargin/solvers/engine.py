@@ -481,14 +481,11 @@ class DualEngine(Engine):
         team = strands_of(state, settings.strands)
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, None if team is None else team.aim)
-            share, visit = (
-                LONGER * share,
-                visit._replace(patience=max(visit.patience, POINTS)),
-            )  # jumps look back
+            visit = visit._replace(patience=max(visit.patience, POINTS))  # planes stay as long as a jump looks back
+            share *= LONGER
         words, passes = packed_planes(state, settings), 0
-        others = words if team is None else team
-        while passes < settings.cached_passes:
-            passes += 1
+        others = team or words
+        for passes in range(1, settings.cached_passes + 1):
             order = state.rng.permutation(blocks)
             more = self.revisit(state, order, visit) if words is None else words.revisit(ws, order, visit)
             gain += more
