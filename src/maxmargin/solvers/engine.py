@@ -477,15 +477,16 @@ class DualEngine(Engine):
             gained = ws.linear - problem.regulariser.conjugate(state.u) - before
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
-        visit, share, jumps = self._visit_rules(state), settings.cached_share, None
-        team = strands_of(state, settings.strands)
+        visit, team = self._visit_rules(state), strands_of(state, settings.strands)
+        share, jumps = settings.cached_share, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, None if team is None else team.aim)
             visit = visit._replace(patience=max(visit.patience, POINTS))  # planes stay as long as a jump looks back
             share *= LONGER
         words, passes = packed_planes(state, settings), 0
         others = team or words
-        for passes in range(1, settings.cached_passes + 1):
+        while passes < settings.cached_passes:
+            passes += 1
             order = state.rng.permutation(blocks)
             more = self.revisit(state, order, visit) if words is None else words.revisit(ws, order, visit)
             gain += more
