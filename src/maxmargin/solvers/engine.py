@@ -478,12 +478,11 @@ class DualEngine(Engine):
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
         visit, team = self._visit_rules(state), strands_of(state, settings.strands)
-        share, jumps = settings.cached_share, None
+        words, share, passes, jumps = packed_planes(state, settings), settings.cached_share, 0, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, None if team is None else team.aim)
             visit = visit._replace(patience=max(visit.patience, POINTS))  # planes stay as long as a jump looks back
             share *= LONGER
-        words, passes = packed_planes(state, settings), 0
         others = team or words
         while passes < settings.cached_passes:
             passes += 1
