@@ -13,7 +13,7 @@ from collections.abc import Callable
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, register_model
+from numba.extending import intrinsic, register_jitable, register_model
 
 from maxmargin.kernel import kernel
 from maxmargin.kernel_cache import checks_bounds
@@ -75,14 +75,30 @@ def add_product(context, numbers, factor, others):
     """``numbers + factor * others``, lane by lane."""
 
     def generate(target, builder, signature, arguments):
-        whole, index = arguments[2].type, ir.IntType(32)
-        one = builder.insert_element(ir.Constant(whole, ir.Undefined), arguments[1], index(0))
-        mask = ir.Constant(ir.VectorType(index, numbers.width), None)
-        factors = builder.shuffle_vector(one, ir.Constant(whole, ir.Undefined), mask)
+        factors = _repeated(builder, arguments[1], arguments[2].type)
         product = builder.fmul(factors, arguments[2], flags=("contract",))
         return builder.fadd(arguments[0], product, flags=("contract",))
 
     return numbers(numbers, types.float64, numbers), generate
+
+
+@_compiled
+def larger_sum(context, numbers, number, others):
+    """``max(numbers, number + others)``, lane by lane; where a sum is NaN, the number that was there."""
+
+    def generate(target, builder, signature, arguments):
+        total = builder.fadd(_repeated(builder, arguments[1], arguments[2].type), arguments[2])
+        return builder.select(builder.fcmp_ordered(">", total, arguments[0]), total, arguments[0])
+
+    return numbers(numbers, types.float64, numbers), generate
+
+
+def _repeated(builder, number, whole):
+    """A vector of that kind with the same number in all lanes."""
+    index = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(whole, ir.Undefined), number, index(0))
+    mask = ir.Constant(ir.VectorType(index, whole.count), None)
+    return builder.shuffle_vector(one, ir.Constant(whole, ir.Undefined), mask)
 
 
 def _place(target, builder, signature, arguments, kind):
@@ -90,3 +106,28 @@ def _place(target, builder, signature, arguments, kind):
     array = target.make_array(signature.args[0])(target, builder, arguments[0])
     vector = ir.VectorType(ir.DoubleType(), kind.width).as_pointer()
     return builder.bitcast(builder.gep(array.data, [arguments[1]]), vector)
+
+
+def over_lanes(loop: Callable[[int], Callable]) -> Callable:
+    """A function of ``(n, *arguments)`` that does for n entries what ``loop(width)`` does for ``width`` of them.
+
+    The function that a loop makes takes the first entry and the arguments.
+    """
+    by_8, by_4, by_2, by_1 = (register_jitable(loop(width)) for width in (8, 4, 2, 1))
+
+    @register_jitable
+    def over(n, *arguments):
+        k = 0
+        while n - k >= 8:
+            by_8(k, *arguments)
+            k += 8
+        if n - k >= 4:
+            by_4(k, *arguments)
+            k += 4
+        if n - k >= 2:
+            by_2(k, *arguments)
+            k += 2
+        if n - k == 1:
+            by_1(k, *arguments)
+
+    return over

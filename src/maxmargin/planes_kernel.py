@@ -54,16 +54,25 @@ def finish(slots, bits, index, value, nnz):
     return kept
 
 
-@kernel("float64(float64[::1], int32[::1], float64[::1])", borrows=True)
+@kernel("float64(float64[::1], int32[::1], float64[::1])", fast=False, borrows=True)
 def sparse_dot(w, index, value):
-    """w . a for a sparse a."""
-    total = 0.0
-    for p in range(len(index)):
-        total += w[np.uint32(index[p])] * value[p]
-    return total
+    """w . a for a sparse a: four sums at a time, in an order that does not depend on where planes are stored."""
+    n = len(index)
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    p = 0
+    while p + 4 <= n:
+        a += w[np.uint32(index[p])] * value[p]
+        b += w[np.uint32(index[p + 1])] * value[p + 1]
+        c += w[np.uint32(index[p + 2])] * value[p + 2]
+        d += w[np.uint32(index[p + 3])] * value[p + 3]
+        p += 4
+    while p < n:
+        a += w[np.uint32(index[p])] * value[p]
+        p += 1
+    return (a + b) + (c + d)
 
 
-@kernel("void(float64[::1], int32[::1], float64[::1], float64)", borrows=True)
+@kernel("void(float64[::1], int32[::1], float64[::1], float64)", fast=False, borrows=True)
 def sparse_add(w, index, value, scale):
     """w += scale * a for a sparse a."""
     for p in range(len(index)):

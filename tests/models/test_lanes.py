@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.inference.recursion_chain_kernel import viterbi_step
+from maxmargin.kernel import kernel
 from maxmargin.models.multiclass_kernel import sparse_add, sparse_times
+
+
+@kernel("void(float64[::1], float64[::1], float64[:, ::1], float64[::1])")
+def one_step(before, now, pair, best):
+    viterbi_step(before, now, pair, best)
 
 
 @pytest.mark.found("B6")
@@ -25,3 +32,16 @@ def test_rows_of_any_length(S):
     sparse_add(values, columns, change, S, room)
     np.testing.assert_allclose(room[: F * S], after.ravel(), rtol=1e-13, atol=1e-13)
     assert (room[F * S :] == 7.0).all()
+
+
+@pytest.mark.parametrize("S", [*range(1, 18), 23, 40])
+def test_steps_of_viterbi_for_any_number_of_labels(S):
+    """Right labels may be padded; a score of -inf wins nowhere, and nothing beside a row is touched."""
+    rng = np.random.default_rng(S)
+    K = max(1, S - 3)
+    before, pair, room = rng.normal(size=S), rng.normal(size=(K, S)), rng.normal(size=S + 8)
+    before[rng.random(S) < 0.2] = -np.inf
+    expected, best = room.copy(), np.full(S + 8, 7.0)
+    expected[:S] += (before[:K, None] + pair).max(axis=0)
+    one_step(before, room[:S], pair, best[:S])
+    assert (room == expected).all() and (best[S:] == 7.0).all()

@@ -178,15 +178,14 @@ def test_forgetting_counts_visits_without_weight():
 
 def test_an_interrupt_while_planes_and_pool_grow_keeps_everything(monkeypatch):
     ws, u = random_set(4, n=3, d=30)
-    wk.remove(ws.store, 0, 0)  # a hole, which compacting closes
+    wk.remove(ws.store, 0, 0)
     wk.rebuild(ws.store, u)
-    before, compact = ws.planes()[0].toarray(), wk.compact
+    before = ws.planes()[0].toarray()
 
-    def interrupted(store):
-        compact(store)
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wk, "compact", interrupted)
+    monkeypatch.setattr(working_set, "extended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ws.reserve(9, 2 * len(ws.store.b), 2 * len(ws.store.columns))
     monkeypatch.undo()

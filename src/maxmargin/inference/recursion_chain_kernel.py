@@ -10,6 +10,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
+from maxmargin.lanes_kernel import check_lanes, lanes, larger_sum, over_lanes, put_lanes
 
 
 @register_jitable
@@ -20,24 +21,28 @@ def reach_from(score, row, best):
         best[k] = a if a > best[k] else best[k]
 
 
+def _reached(width):
+    def reached(k, before, arcs, S, best):
+        check_lanes(best, k, width)
+        check_lanes(arcs, (len(before) - 1) * S + k, width)
+        most = lanes(best, k, width)
+        for j in range(len(before)):
+            most = larger_sum(most, before[j], lanes(arcs, j * S + k, width))
+        put_lanes(best, k, most)
+
+    return reached
+
+
+_all_reached = over_lanes(_reached)
+
+
 @register_jitable
 def viterbi_step(before, now, pair, best):
-    """``now[k] += max_j before[j] + pair[j, k]``. Four rows at a time save loads and stores of ``best``."""
+    """``now[k] += max_j before[j] + pair[j, k]``."""
     K, S = pair.shape
     for k in range(S):
         best[k] = -np.inf
-    whole = K - K % 4
-    for j in range(0, whole, 4):
-        s0, s1, s2, s3 = before[j], before[j + 1], before[j + 2], before[j + 3]
-        r0, r1, r2, r3 = pair[j], pair[j + 1], pair[j + 2], pair[j + 3]
-        for k in range(S):
-            a, b, c, d = s0 + r0[k], s1 + r1[k], s2 + r2[k], s3 + r3[k]
-            a = a if a > b else b
-            c = c if c > d else d
-            a = a if a > c else c
-            best[k] = a if a > best[k] else best[k]
-    for j in range(whole, K):
-        reach_from(before[j], pair[j], best)
+    _all_reached(S, before[:K], pair.reshape(K * S), S, best)
     for k in range(S):
         now[k] += best[k]
 

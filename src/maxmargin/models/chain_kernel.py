@@ -14,8 +14,10 @@ from numba.extending import register_jitable
 
 from maxmargin.inference.recursion_chain_kernel import reach_from, viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
+from maxmargin.lanes_kernel import add_product, check_lanes, lanes, over_lanes, put_lanes
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.planes_kernel import accumulate, exchange, finish, planes_of_runs
+from maxmargin.prefetch_kernel import prefetch
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
@@ -25,6 +27,22 @@ AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MA
 W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
 TABLE_BITS, CONSTRAINED, META_SIZE = range(31, 34)
 PRUNE_FROM = 32  # labels
+FETCHED_AHEAD = 20  # features ahead of those at hand whose weights are asked for
+
+
+def _rows(width):
+    def rows(k, w, features, floats, values, binary, S, row):
+        total = lanes(row, k, width)
+        for c in range(len(features)):
+            x, at = 1.0 if binary else floats[values + c], features[c] * np.int64(S) + k
+            check_lanes(w, at, width)
+            total = add_product(total, x, lanes(w, at, width))
+        put_lanes(row, k, total)
+
+    return rows
+
+
+_add_rows = over_lanes(_rows)  # rows of weights of some features are added to a row of scores, as many labels at once
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])", borrows=True)
@@ -33,6 +51,7 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
     K, S = meta[N_LABELS], meta[STRIDE]
     first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
     rows, columns = meta[AT_ROWS], meta[AT_COLUMNS]
+    final = columns + ints[rows + last]
     for t in range(first, last):
         at = (t - first) * S
         row = table[at : at + S]
@@ -46,22 +65,10 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                 for p in range(ints[pairs + f], ints[pairs + f + 1]):
                     row[ints[pair_labels + p]] += x * w[p]
         else:
-            c = begin
-            while meta[BINARY] and c + 4 <= end:
-                # four rows at a time: the gather waits for memory, and four streams wait together
-                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
-                w1 = w[ints[c + 1] * np.int64(S) : ints[c + 1] * np.int64(S) + S]
-                w2 = w[ints[c + 2] * np.int64(S) : ints[c + 2] * np.int64(S) + S]
-                w3 = w[ints[c + 3] * np.int64(S) : ints[c + 3] * np.int64(S) + S]
-                for k in range(S):
-                    row[k] += (w0[k] + w1[k]) + (w2[k] + w3[k])
-                c += 4
-            while c < end:
-                x = 1.0 if meta[BINARY] else floats[meta[AT_VALUES] + c - columns]
-                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
-                for k in range(S):
-                    row[k] += x * w0[k]
-                c += 1
+            for ahead in range(begin + FETCHED_AHEAD, min(end + FETCHED_AHEAD, final)):
+                at = ints[ahead] * np.int64(S)
+                prefetch(w, at, at + S)
+            _add_rows(S, w, ints[begin:end], floats, meta[AT_VALUES] + begin - columns, meta[BINARY], S, row)
         D = meta[N_DENSE]
         for j in range(D):
             x = floats[meta[AT_DENSE] + t * D + j]

@@ -31,6 +31,7 @@ from maxmargin.solvers.block_solver import block_solver, block_weights, extra_en
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
+from maxmargin.solvers.packed import packed_planes
 from maxmargin.solvers.proof import Claims, Losses, check_around, check_at
 from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
@@ -294,7 +295,7 @@ class DualEngine(Engine):
         if state.team is not None:
             state.team.settle(state)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
-        state.cursor, state.team = self._first_cursor(state), None  # columns have moved
+        state.cursor, state.team, state.packed = self._first_cursor(state), None, None  # columns have moved
         self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
@@ -479,21 +480,23 @@ class DualEngine(Engine):
             gained = ws.linear - problem.regulariser.conjugate(state.u) - before
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
-        visit, share, jumps = self._visit_rules(state), settings.cached_share, None
-        team = strands_of(state, settings.strands)
+        visit, team = self._visit_rules(state), strands_of(state, settings.strands)
+        words, share, passes, jumps = packed_planes(state, settings), settings.cached_share, 0, None
         if settings.extrapolate and pays(ws):
-            aim = None if team is None else team.aim
-            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, aim)
-            # planes stay as long as a jump looks back
-            share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
-        passes = 0
+            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, None if team is None else team.aim)
+            visit = visit._replace(patience=max(visit.patience, POINTS))  # planes stay as long as a jump looks back
+            share *= LONGER
+        others = team or words
         while passes < settings.cached_passes:
             passes += 1
-            more = self.revisit(state, state.rng.permutation(blocks), visit)
+            order = state.rng.permutation(blocks)
+            more = self.revisit(state, order, visit) if words is None else words.revisit(ws, order, visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
-                gain += jumps.after_pass() if team is None else team.after_pass(state, jumps)
+                gain += jumps.after_pass() if others is None else others.after_pass(state, jumps)
+        if words is not None:
+            words.end(state)
         if team is not None:
             team.end(state, passes, visit.patience)

@@ -19,6 +19,7 @@ from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE
 
 if TYPE_CHECKING:
+    from maxmargin.solvers.packed import PackedPlanes
     from maxmargin.solvers.strands import Team
     from maxmargin.solvers.working_set import WorkingSet
     from maxmargin.solvers.working_set_kernel import Log
@@ -164,6 +165,7 @@ class DualState(InnerState):
     log: Log | None = None  # where changes of u are noted, for a shard
     echo: float = 1.0  # how often the visits of a shard count their own changes of u
     team: Team | None = None  # runs the strands, once there are any
+    packed: PackedPlanes | None = None  # planes for passes over them, once there were any
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
     resumed: str = ""  # where it stood in a checkpoint: planes from there are looked at with every certificate

@@ -13,7 +13,7 @@ from maxmargin.contracts import Regulariser
 from maxmargin.planes import OverBudget
 from maxmargin.solvers import working_set_kernel as wk
 
-__all__ = ["WorkingSet", "unused_is_free"]
+__all__ = ["WorkingSet", "extended", "unused_is_free"]
 
 _PER_PLANE = 8 + 4 + 8 + 8 + 4 + 1 + 4  # start, length, b, alpha, idle, iterate, free
 _PER_ENTRY = 4 + 8
@@ -52,8 +52,8 @@ class WorkingSet:
             total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
             start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
             alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)), columns=_longer(np.zeros(0, np.int32), 0, pool),
-            entries=_longer(np.zeros(0), 0, pool),
+            gram=np.zeros((planes, width)), columns=extended(np.zeros(0, np.int32), 0, pool),
+            entries=extended(np.zeros(0), 0, pool),
             free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
             mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
         )  # fmt: skip
@@ -127,8 +127,7 @@ class WorkingSet:
                 new_planes = (2 if ample else 1) * planes + rows + 1
             if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:
                 new_pool = int(1.6 * (pool + entries)) if ample else _pool(int(store.size[wk.POOL_LIVE]) + entries)
-            needed = new_planes * (_PER_PLANE + 8 * new_width) + new_pool * _PER_ENTRY
-            needed += self.n_blocks * (4 * new_width + 29)
+            needed = self._bytes(new_width, new_planes, new_pool)
             if needed <= self.budget:
                 break
         else:
@@ -148,11 +147,21 @@ class WorkingSet:
         self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
         self.store = store  # whole before the next call: an interrupt may come behind it
         if new_pool != pool:
-            wk.compact(store)
+            if store.size[wk.POOL_END] + entries > new_pool:  # else holes may wait: closing them moves all planes
+                wk.compact(store)
             end = int(store.size[wk.POOL_END])
-            columns, entries = (_longer(pooled, end, new_pool) for pooled in (store.columns, store.entries))
+            columns, entries = (extended(pooled, end, new_pool) for pooled in (store.columns, store.entries))
             self.store = store._replace(columns=columns, entries=entries)
         return False
+
+    def _bytes(self, width: int, planes: int, pool: int) -> int:
+        """What blocks of ``width`` planes, so many planes in all and so many non-zeros take."""
+        return planes * (_PER_PLANE + 8 * width) + pool * _PER_ENTRY + self.n_blocks * (4 * width + 29)
+
+    @property
+    def left(self) -> int:
+        """Bytes of the budget that are not taken."""
+        return self.budget - self._bytes(self.store.slots.shape[1], len(self.store.b), len(self.store.columns))
 
     def _restrict(self, needed: int) -> bool:
         """Lower the limit and merge down to it, because memory is short."""
@@ -330,7 +339,7 @@ def _larger(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return made
 
 
-def _longer(array: np.ndarray, used: int, length: int) -> np.ndarray:
+def extended(array: np.ndarray, used: int, length: int) -> np.ndarray:
     """The array with more entries, of which the first ``used`` count: where they are, if there is room behind them.
 
     Else a copy, with far more room behind it than was asked for, where that costs nothing before it is used.

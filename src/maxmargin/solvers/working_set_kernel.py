@@ -86,7 +86,7 @@ class Visit(NamedTuple):
     change: np.ndarray
 
 
-FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
+FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES, COMPACTIONS = range(8)
 SIZES = 8
 RULE, TOTAL, VISITS, LINEAR = range(4)  # rule of averaging, sum of its weights, visits so far, the sum for sum alpha b
 MOMENTS = 4
@@ -174,6 +174,7 @@ def compact(store):
             end += 1
     store.size[POOL_END] = end
     store.size[POOL_LIVE] = end
+    store.size[COMPACTIONS] += 1
 
 
 @kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8), borrows=True)
