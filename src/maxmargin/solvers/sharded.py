@@ -62,7 +62,7 @@ class Sharded(BaseSolver):
         Examples that a shard visits before the changes are combined. The more, the longer a shard works without the
         changes of the others, and the more passes a fit needs; the fewer, the more often shards wait for each other.
         "auto" weighs what an exchange costs where shards live in other processes against the work that is lost because
-        shards do not know of each other (``solvers/round_length.py``): 8 to 256, and at most an eighth of a shard.
+        shards do not know of each other (``solvers/round_length.py``): 8 to 256.
     combine : {"exact", "add", "average", "cocoa+"}
         How much of the changes of K shards stays: the best shares, all of each ("add"), or 1 / K of each ("average").
         "cocoa+" keeps all of each too, but every shard counts its own changes of u K times, as if all others made the

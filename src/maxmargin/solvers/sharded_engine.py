@@ -180,7 +180,7 @@ class ShardedEngine(Engine):
         empty.store.linear[0], scales, entries = _added(reports)
         whole.working_set = empty
         homes, seed = executor.start(shards, CHANGING), int(whole.rng.integers(2**62))
-        length = RoundLength.of(self.visits_per_round, problem.n_examples // self.n_shards)
+        length = RoundLength.of(self.visits_per_round, problem.n_examples // self.n_shards, problem.n_columns)
         state = ShardedState(whole, shards, executor, homes, seed, scales, entries, length, pending)
         state.spread()
         return state
