@@ -27,13 +27,24 @@ def sent(residents):
     return own, sum(different.values()) + sum(map(len, arrays.values()))
 
 
-@pytest.mark.parametrize("compiled", [True, False], ids=["chain", "own model"])
-def test_shards_travel_with_their_own_examples_alone(compiled):
-    if compiled:
-        data = random_chains(4000, 4, 3, lengths=(5, 9), seed=0)
-        bound = mm.Chain().bind(*data)
-    else:
-        bound = PythonModel(Nearest()).bind(list(RNG.normal(size=(20_000, 3))), RNG.integers(0, 4, 20_000).tolist())
+def grids():
+    X = [{"node": RNG.normal(size=(12, 12, 20)), "edge": np.ones((2, 12, 12, 1))} for _ in range(60)]
+    return mm.Grid().bind(X, [RNG.integers(0, 2, (12, 12)) for _ in X])
+
+
+BOUND = {
+    "chain": lambda: mm.Chain().bind(*random_chains(4000, 4, 3, lengths=(5, 9), seed=0)),
+    "grid": grids,
+    "multiclass": lambda: mm.Multiclass().bind(RNG.normal(size=(4000, 50)), RNG.integers(0, 4, 4000)),
+    "own model": lambda: PythonModel(Nearest()).bind(
+        list(RNG.normal(size=(20_000, 3))), RNG.integers(0, 4, 20_000).tolist()
+    ),
+}
+
+
+@pytest.mark.parametrize("model", BOUND)
+def test_shards_travel_with_their_own_examples_alone(model):
+    bound = BOUND[model]()
     whole = len(pickle.dumps(bound))
     problem = mm.MarginRescaling().problem(bound, C=1.0)
     problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, Threads(2)))

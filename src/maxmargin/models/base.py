@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -25,8 +25,8 @@ from maxmargin.door import weight_vector
 from maxmargin.needs import refusal
 
 __all__ = [
-    "POWERS", "SEARCHES", "BoundModel", "CompiledModel", "by_all_costs", "digest", "laid_out", "least_positive",
-    "offsets_of", "unit_where_small",
+    "POWERS", "SEARCHES", "BoundModel", "CompiledModel", "by_all_costs", "cut_out", "digest", "laid_out",
+    "least_positive", "offsets_of", "unit_where_small",
 ]  # fmt: skip
 
 POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # p of ``cost^p (lam - w . psi)``, over wrong outputs
@@ -188,6 +188,20 @@ def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike
     meta[list(parts)] = offsets_of([part.size for part in parts.values()])[:-1]
     flat = [np.empty(0, dtype), *(part.ravel() for part in parts.values())]
     return np.concatenate(flat, dtype=dtype, casting="same_kind")
+
+
+def cut_out(
+    array: np.ndarray, meta: np.ndarray, keys: Sequence[int], own: Mapping[int, slice | np.ndarray]
+) -> np.ndarray:
+    """An array of :func:`laid_out` with less in some parts: a slice of them, or another array; ``meta`` follows.
+
+    ``keys`` are those of all its parts, in order.
+    """
+    ends, parts = [*meta[list(keys[1:])].tolist(), len(array)], {}
+    for key, begin, end in zip(keys, meta[list(keys)].tolist(), ends, strict=True):
+        kept = own.get(key, slice(None))
+        parts[key] = array[begin:end][kept] if isinstance(kept, slice) else kept
+    return laid_out(parts, meta, array.dtype)
 
 
 def by_all_costs(

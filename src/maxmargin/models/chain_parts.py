@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.door import indices, pointers
-from maxmargin.models.base import laid_out, offsets_of
+from maxmargin.models.base import cut_out, offsets_of
 from maxmargin.models.chain import ChainBound, ChainLayout, bound_to
 from maxmargin.models.chain_size import plane_size, reach
 from maxmargin.models.labels import check_count
@@ -162,24 +162,20 @@ def cut(bound: ChainBound, first: int, last: int) -> ChainBound:
     places = PartSizes(bound.meta, len(bound.ints), len(bound.floats)).sections()
     offsets = bound.output_at[first : last + 1]
     tokens, D = slice(int(offsets[0]), int(offsets[-1])), bound.layout.n_dense
-    made = {ck.AT_TOKENS: offsets - offsets[0]}
-    own = dict.fromkeys((ck.AT_FIXED, ck.AT_LABELS, ck.AT_TOKEN_WEIGHT), tokens)
+    own: dict[int, slice | np.ndarray] = dict.fromkeys((ck.AT_FIXED, ck.AT_LABELS, ck.AT_TOKEN_WEIGHT), tokens)
+    own[ck.AT_TOKENS] = offsets - offsets[0]
     own[ck.AT_DENSE] = slice(tokens.start * D, tokens.stop * D)
     for pointers_at, *entries in (
         (ck.AT_ROWS, ck.AT_COLUMNS, ck.AT_VALUES), (ck.AT_EDGE_ROWS, ck.AT_EDGE_COLUMNS, ck.AT_EDGE_VALUES)
     ):  # fmt: skip
         if pointers_at in places:
             rows = bound.ints[places[pointers_at]][tokens.start : tokens.stop + 1]
-            made[pointers_at] = rows - rows[0]
+            own[pointers_at] = rows - rows[0]
             own |= dict.fromkeys(entries, slice(int(rows[0]), int(rows[-1])))
     meta = bound.meta.copy()
-
-    def chosen(keys: Sequence[int], array: np.ndarray) -> np.ndarray:
-        parts = {key: made.get(key, array[places[key]][own.get(key, slice(None))]) for key in keys}
-        return laid_out(parts, meta, array.dtype)  # what is neither made nor of tokens is of all sequences
-
-    ints, floats = (chosen(keys, array) for keys, array in zip(_keys(meta), (bound.ints, bound.floats), strict=True))
-    return bound_to(bound.layout, made[ck.AT_TOKENS], meta, ints, floats, bound.room)
+    int_keys, float_keys = _keys(meta)
+    ints, floats = cut_out(bound.ints, meta, int_keys, own), cut_out(bound.floats, meta, float_keys, own)
+    return bound_to(bound.layout, offsets - offsets[0], meta, ints, floats, bound.room)
 
 
 def _bound(

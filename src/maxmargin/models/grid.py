@@ -119,6 +119,34 @@ class GridBound(CompiledModel):
         edges = self.floats[self.meta[gk.AT_EDGES] + start * J * G :][: n * J * G].reshape(J, *shape, G)
         return -(nodes @ w[:F]), edges @ np.maximum(w[F : F + G], 0.0)
 
+    def holding(self, first: int, last: int) -> tuple[GridBound, int]:
+        """The model bound to the images from ``first`` to ``last`` (exclusive), numbered from 0; the 0.
+
+        Scratch sizes stay those of all images.
+        """
+        from maxmargin.models import grid_kernel as gk
+
+        F, E, starts = self.layout.n_node, self.layout.neighbours // 2 * self.layout.n_edge, self.output_at
+        own, n = slice(int(starts[first]), int(starts[last])), int(starts[last] - starts[first])
+        nodes, edges, costs = np.split(self.floats, self.meta[[gk.AT_EDGES, gk.AT_COSTS]])
+        shapes, labels = self.ints[: 3 * self.n_examples], self.ints[self.meta[gk.AT_LABELS] :]
+        kept = {gk.AT_SHAPES: shapes[3 * first : 3 * last], gk.AT_STARTS: starts[first : last + 1] - starts[first]}
+        meta = self.meta.copy()
+        meta[[gk.AT_NODES, gk.AT_EDGES, gk.AT_COSTS]] = 0, n * F, n * (F + E)
+        part = replace(
+            self,
+            n_examples=last - first,
+            ints=laid_out(kept | {gk.AT_LABELS: labels[own]}, meta, np.int32),
+            floats=np.concatenate(
+                [nodes[own.start * F : own.stop * F], edges[own.start * E : own.stop * E], costs[own]]
+            ),
+            meta=meta,
+            output_at=kept[gk.AT_STARTS],
+            shapes=self.shapes[first:last],
+            least_cost=self.least_cost[first:last],
+        )
+        return part, 0
+
     @property
     def needs_positive(self) -> np.ndarray:
         """The weights of edges: labels that attract each other are one cut."""
@@ -360,7 +388,7 @@ def _pack(
     return GridBound(
         n_examples=len(nodes),
         layout=layout,
-        capabilities=frozenset(),  # exact while no edge weight is negative
+        capabilities=frozenset({"parts"}),  # exact while no edge weight is negative
         plane=gk.grid_plane,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),

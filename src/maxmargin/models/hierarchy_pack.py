@@ -23,7 +23,7 @@ scalable structural SVM with slack rescaling (sets of leaves). Picard 1976, Maxi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -121,7 +121,9 @@ def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.nd
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact"} if outputs.exact else ()) | ({"k_best"} if outputs.ranked else set()),
+        int_parts=tuple(ints),
+        float_parts=tuple(floats),
+        capabilities=frozenset(_capabilities(outputs)),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if on is None else least_costs(layout, on),
@@ -134,6 +136,12 @@ def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.nd
         output_at=np.arange(n + 1, dtype=np.int64) * M,
         labels=_blocks(layout, sparse, dense, n) if on is not None and plane is hk.tree_plane else None,
     )
+
+
+def _capabilities(outputs: Outputs) -> Iterator[str]:
+    yield "parts"
+    yield from ("exact",) if outputs.exact else ()
+    yield from ("k_best",) if outputs.ranked else ()
 
 
 def _blocks(layout: LabelSetLayout, sparse: Sparse, dense: Dense, n: int) -> LabelBlocks | None:

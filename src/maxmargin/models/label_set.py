@@ -422,6 +422,8 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     return LabelSetBound(
         n_examples=n,
         layout=layout,
+        int_parts=tuple(ints),
+        float_parts=tuple(floats),
         capabilities=frozenset(_capabilities(layout, on is not None)),
         plane=plane,
         searches=searches,
@@ -438,6 +440,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
 
 def _capabilities(layout: LabelSetLayout, has_labels: bool) -> Iterator[str]:
     branched = layout.inference == "branch and bound"
+    yield "parts"
     yield from () if branched else ("exact", "k_best")
     if has_labels and layout.cost_kind == 0:
         yield from ("constrained",) if has_highs() else ()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,7 @@ from scipy.special import softmax
 from maxmargin.contracts import LabelBlocks, ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.door import LARGEST_FEATURE, copied_rows, dense_block, first_bad_row, sparse_block
-from maxmargin.models.base import POWERS, CompiledModel, laid_out
+from maxmargin.models.base import POWERS, CompiledModel, cut_out, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
@@ -113,9 +113,39 @@ class MulticlassLayout(FeatureRows):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRowsBound(CompiledModel):
-    """A model with the rows of weights of :class:`FeatureRows`, bound to n examples."""
+    """A model with the rows of weights of :class:`FeatureRows`, bound to n examples.
+
+    ``int_parts`` and ``float_parts`` say under which keys of ``meta`` the parts of its arrays begin, in order.
+    """
 
     layout: FeatureRows
+    int_parts: tuple[int, ...]
+    float_parts: tuple[int, ...]
+
+    def holding(self, first: int, last: int) -> tuple[Self, int]:
+        """The model bound to the examples from ``first`` to ``last`` (exclusive), numbered from 0; the 0.
+
+        Scratch sizes stay those of all examples.
+        """
+        from maxmargin.models import multiclass_kernel as mk
+
+        n, meta, D = self.n_examples, self.meta.copy(), int(self.meta[mk.N_DENSE])
+        rows = self.ints[meta[mk.AT_ROWS] + first : meta[mk.AT_ROWS] + last + 1]
+        entries, each = slice(int(rows[0]), int(rows[-1])), int(self.output_at[-1]) // n if meta[mk.HAS_LABELS] else 0
+        ints = {mk.AT_ROWS: rows - rows[0], mk.AT_COLUMNS: entries, mk.AT_LABELS: slice(first * each, last * each)}
+        floats = {mk.AT_VALUES: entries, mk.AT_DENSE: slice(first * D, last * D)}
+        labels = self.labels
+        part = replace(
+            self,
+            n_examples=last - first,
+            ints=cut_out(self.ints, meta, self.int_parts, ints),
+            floats=cut_out(self.floats, meta, self.float_parts, floats),
+            meta=meta,
+            output_at=self.output_at[first : last + 1] - self.output_at[first],
+            least_cost=self.least_cost[first:last],
+            labels=None if labels is None else labels._replace(square=labels.square[first:last]),
+        )
+        return part, 0
 
     def scores(self, w: np.ndarray, examples: np.ndarray | None = None) -> np.ndarray:
         """What each label scores by itself: (n, K), or one row for each of ``examples``."""
@@ -420,7 +450,9 @@ def _pack(
     return MulticlassBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores", "outputs"}),
+        int_parts=tuple(ints),
+        float_parts=tuple(floats),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores", "outputs", "parts"}),
         plane=mk.multiclass_plane,
         searches={name: partial(_enumerated, power=power) for name, power in POWERS.items()},
         meta=meta,
