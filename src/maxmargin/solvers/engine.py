@@ -436,7 +436,6 @@ class DualEngine(Engine):
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
-        # early planes are many and soon forgotten
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
@@ -468,12 +467,11 @@ class DualEngine(Engine):
         settings, ws = self.settings, state.working_set
         blocks = np.unique(visited) if settings.cached_blocks == "visited" else np.arange(ws.n_blocks)
         if state.joint:
-            problem, tol = state.problem, None
+            problem, tol, conjugate = state.problem, None, state.problem.regulariser.conjugate(state.u)
             if settings.accuracy is not None and np.isfinite(state.gap):
-                size = abs(ws.linear) + abs(problem.regulariser.conjugate(state.u))
-                tol = max(settings.accuracy * state.gap, ROUNDING * size)
+                tol = max(settings.accuracy * state.gap, ROUNDING * (abs(ws.linear) + abs(conjugate)))
             most = FEW_STEPS if settings.master == "auto" and problem.quadratic else None
-            before = ws.linear - problem.regulariser.conjugate(state.u)
+            before = ws.linear - conjugate
             solve_jointly(
                 ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol, most
             )
