@@ -306,7 +306,7 @@ class Team:
         done, short, fits = np.zeros((self.count, sk.APART), np.int64), None, True
         while fits and (short is None or short.any()):
             if short is not None and (short == sk.TOO_LARGE).any():
-                vk.unpack(self.words, int(ws.store.size[wk.POOL_END]))
+                self._leave_entries_out(ws.store)
             if short is not None and (short == sk.STORE_FULL).any():
                 longest, most = done[:, [sk.ENTRIES, sk.PLANES]].max(axis=0).tolist()
                 rows, entries, wide = 2 * rows, 2 * entries + longest, max(wide, most + 2)
@@ -359,19 +359,28 @@ class Team:
             end = int(store.size[wk.POOL_END])
             self.words = self.words._replace(word=extended(self.words.word, end, len(store.columns)))
         if self.compactions != store.size[wk.COMPACTIONS]:  # all columns have numbers
-            self.run(sk.write_all, store, self.words, *self._fresh(0))
-            self.compactions = int(store.size[wk.COMPACTIONS])
+            self._rewrite(store)
 
     def _fresh(self, planes: int) -> tuple[np.ndarray, np.ndarray]:
         """Lists of planes with columns that have no number."""
         return np.empty((self.count, planes), np.int64), np.zeros((self.count, sk.APART), np.int64)
+
+    def _rewrite(self, store: wk.Store) -> None:
+        """Make the words of all planes again; all columns have numbers."""
+        self.run(sk.write_all, store, self.words, *self._fresh(0))
+        self.compactions = int(store.size[wk.COMPACTIONS])
+
+    def _leave_entries_out(self, store: wk.Store) -> None:
+        """Let words be numbers alone."""
+        self.words.mask[0] = vk.PLAIN
+        self._rewrite(store)
 
     def _write(self, state: DualState) -> None:
         """Make the words of all planes."""
         store = state.working_set.store
         self.compactions = int(store.size[wk.COMPACTIONS])
         self._follow(store)
-        if self.columns > vk.MOST or not vk.is_small_and_whole(store.entries[: store.size[wk.POOL_END]]):
+        if not vk.is_small_and_whole(store.entries[: store.size[wk.POOL_END]]):
             self.words.mask[0] = vk.PLAIN
         fresh, done = self._fresh(state.working_set.n_planes)
         self.run(sk.write_all, store, self.words, fresh, done)
@@ -380,13 +389,11 @@ class Team:
     def _number(self, state: DualState, fresh: np.ndarray, done: np.ndarray) -> None:
         """Give numbers to the columns that have none, and mirrors to these."""
         first, store = self.columns, state.working_set.store
-        listed = [own[:n] for own, n in zip(fresh, done[:, sk.FRESH], strict=True)]
-        entries = int(store.length.max(initial=0)) * sum(map(len, listed))
-        if self.words.mask[0] == vk.PACKED and self.columns + entries > vk.MOST:
-            vk.unpack(self.words, int(store.size[wk.POOL_END]))
-        for own in listed:
-            self.columns = vk.number_columns(store, self.words, own, self.columns)
+        for own, planes in zip(fresh, done[:, sk.FRESH], strict=True):
+            self.columns = vk.number_columns(store, self.words, own[:planes], self.columns)
         done[:, sk.FRESH] = 0
+        if self.words.mask[0] == vk.PACKED and self.columns > vk.MOST:
+            self._leave_entries_out(store)
         if self.loaded:
             sk.mirror(self.words.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
 

@@ -104,7 +104,10 @@ def write(store, words, begin, end):
 
 @kernel(_i8(wk.STORE, WORDS, _i8s, _i8), borrows=True)
 def number_columns(store, words, fresh, n):
-    """Give numbers from ``n`` on to columns that have none, in planes that ``fresh`` lists; returns the next number."""
+    """Give numbers from ``n`` on to columns that have none, in planes that ``fresh`` lists; returns the next number.
+
+    Where that is more than packed words can number, they have to be made again.
+    """
     packed = words.mask[0] == PACKED
     for k in range(len(fresh)):
         e, more = fresh[k], 1
@@ -117,14 +120,6 @@ def number_columns(store, words, fresh, n):
             words.word[e] = (np.int32(store.entries[e]) << BITS) | number if packed else number
             e += more
     return n
-
-
-@kernel(types.void(WORDS, _i8), borrows=True)
-def unpack(words, end):
-    """Let words before ``end`` be numbers alone from here on."""
-    for e in range(end):
-        words.word[e] &= PACKED
-    words.mask[0] = PLAIN
 
 
 @register_jitable
