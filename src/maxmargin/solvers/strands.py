@@ -356,7 +356,7 @@ class Team:
     def _follow(self, store: wk.Store) -> None:
         """Let words be where the pool is."""
         if len(self.words.word) != len(store.columns):
-            end = int(store.size[wk.POOL_END])
+            end = min(int(store.size[wk.POOL_END]), len(self.words.word))  # more where none have been made yet
             self.words = self.words._replace(word=extended(self.words.word, end, len(store.columns)))
         if self.compactions != store.size[wk.COMPACTIONS]:  # all columns have numbers
             self._rewrite(store)
