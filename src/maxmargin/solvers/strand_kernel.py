@@ -26,7 +26,7 @@ from maxmargin.prefetch_kernel import prefetch_much
 from maxmargin.solvers import words_kernel as vk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.visit_kernel import is_wanted, look
-from maxmargin.solvers.words_kernel import APART, SUMS, WORDS
+from maxmargin.solvers.words_kernel import SUMS, WORDS
 from maxmargin.team_kernel import wait_for_all
 
 LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
@@ -136,9 +136,7 @@ def _join(store, mine, block, row, end, rows, weight, lift, u, words, mirror, ow
         mine.size[wk.WORSE] += 1
 
 
-@kernel(
-    _i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, WORDS, MIRRORS, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True
-)
+@kernel(_i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, WORDS, MIRRORS, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True)
 def bring_in(store, blocks, rows, weight, lift, u, words, mirrors, sums, own, visit, worker, workers):
     """Bring new planes into their blocks and words, each strand those of its own; nothing is solved.
 

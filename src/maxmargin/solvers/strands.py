@@ -82,7 +82,8 @@ Join = Callable[[wk.Store, sk.Own], None]  # how new planes join their blocks
 class Team:
     """Threads that run strands: at most as many as there are strands, workers and cores.
 
-    u is in the state, or with the team while it is at work: :meth:`settle` gives it back. What others change meanwhile, the team has to be told (:meth:`leave`).
+    u is in the state, or with the team while it is at work: :meth:`settle` gives it back. What others change meanwhile,
+    the team has to be told (:meth:`leave`).
     """
 
     known: bool  # whether columns have numbers, and planes words;
@@ -101,7 +102,7 @@ class Team:
     visited: np.ndarray  # blocks, since the team has last settled
 
     def __init__(self, executor: Executor | None, count: int) -> None:
-        self.count, self.workers, self._arrived = count, 1, np.zeros(sk.APART, np.int64)
+        self.count, self.workers, self._arrived = count, 1, np.zeros(vk.APART, np.int64)
         others = 1 if executor is None else executor.n_workers
         if executor is not None and executor.shares_memory:
             others = min(others, os.cpu_count() or 1)
@@ -113,7 +114,7 @@ class Team:
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
         self.made_for = (0, 0)  # so many blocks and columns
-        self._sums: vk.Sums | None = None
+        self._sums = vk.sums(count, 0, 0, 0, 0, 0)
         self.leave()
 
     def run(self, rounds: Callable, *arguments: object) -> float:
@@ -240,7 +241,7 @@ class Team:
         self.settle(state)
         if self.known:
             ws = state.working_set
-            own = self._own(ws, 0, 0, np.zeros((self.count, sk.APART), np.int64))
+            own = self._own(ws, 0, 0, np.zeros((self.count, vk.APART), np.int64))
             own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
             try:
                 self.run(sk.forget_all, ws.store, own, visits, patience)
@@ -303,7 +304,7 @@ class Team:
     def _bring_in(self, state: DualState, room: Room, join: Join) -> bool:
         """New planes join their blocks; False where there is no room for all of them."""
         ws, (rows, entries, wide, longest) = state.working_set, room
-        done, short, fits = np.zeros((self.count, sk.APART), np.int64), None, True
+        done, short, fits = np.zeros((self.count, vk.APART), np.int64), None, True
         while fits and (short is None or short.any()):
             if short is not None and (short == sk.TOO_LARGE).any():
                 self._leave_entries_out(ws.store)
@@ -328,7 +329,7 @@ class Team:
         """So much of the working set for each strand; it is the strands' until it is taken back."""
         n, store = self.count, ws.store
         own = sk.Own(
-            np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
+            np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, vk.APART)), np.int64), np.zeros(n, np.int64),
             done, np.empty((n, rows), np.int64),
         )  # fmt: skip
         end = int(store.size[wk.POOL_END])
@@ -363,7 +364,7 @@ class Team:
 
     def _fresh(self, planes: int) -> tuple[np.ndarray, np.ndarray]:
         """Lists of planes with columns that have no number."""
-        return np.empty((self.count, planes), np.int64), np.zeros((self.count, sk.APART), np.int64)
+        return np.empty((self.count, planes), np.int64), np.zeros((self.count, vk.APART), np.int64)
 
     def _rewrite(self, store: wk.Store) -> None:
         """Make the words of all planes again; all columns have numbers."""
@@ -403,7 +404,7 @@ class Team:
         if self.made_for != (blocks, n_columns):
             self.words = vk.no_words(n_columns)
             self.mirrors = sk.Mirrors(
-                np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
+                np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, vk.APART)), np.empty(0, np.int64),
                 np.empty(0, np.int64), self._arrived,
             )  # fmt: skip
             self._order = np.empty((2, n, blocks), np.int64)
@@ -432,11 +433,12 @@ class Team:
     def _scratch(self, ws: WorkingSet, bits: int) -> vk.Sums:
         """Scratch for planes and blocks as large as those of the working set can be."""
         n, (blocks, width), planes = self.count, ws.store.slots.shape, len(ws.store.b)
-        if self._sums is None or (self._sums.table.shape[1], self._sums.g.shape[1]) != (1 << bits, width + 1):
+        made = self._sums
+        if (len(made.origin), made.table.shape[1], made.g.shape[1]) != (blocks, 1 << bits, width + 1):
             long = len(ws.dense) if ws.longest > wk.HASHED else 0
             self._sums = vk.sums(n, blocks, planes, bits, width + 1, long)
-        elif len(self._sums.alpha) != planes:
-            self._sums = self._sums._replace(alpha=np.empty(planes))
+        elif len(made.alpha) != planes:
+            self._sums = made._replace(alpha=np.empty(planes))
         return self._sums
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:

@@ -110,6 +110,12 @@ def number_columns(store, words, fresh, n):
     """
     packed = words.mask[0] == PACKED
     for k in range(len(fresh)):
+        if k + 8 < len(fresh):
+            prefetch_entry(words.word, fresh[k + 8])
+            prefetch_entry(store.columns, fresh[k + 8])
+            prefetch_entry(store.entries, fresh[k + 8])
+        if k + 4 < len(fresh):
+            prefetch_entry(words.number, np.int64(store.columns[fresh[k + 4]]))
         e, more = fresh[k], 1
         while more:
             more, c = words.word[e], np.uint32(store.columns[e])
