@@ -114,7 +114,7 @@ class Team:
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
         self.made_for = (0, 0)  # so many blocks and columns
-        self._sums = vk.sums(count, 0, 0, 0, 0, 0)
+        self._sums = vk.sums(count, 0, 0, 0, 0)
         self.leave()
 
     def run(self, rounds: Callable, *arguments: object) -> float:
@@ -181,7 +181,7 @@ class Team:
         rounds = -(-live * self.finer // self._per_round)
         (order, work), cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
         mirrors, sums = self._mirrors(rounds, self._per_round / self.finer), self._scratch(ws, visit.bits)
-        sums.gain[:], sums.size[:] = 0.0, 0
+        sums.gain[:], sums.size[:], sums.noted[:] = 0.0, 0, 0
         blocks = np.ascontiguousarray(blocks)
         self.run(sk.revisit_rounds, ws.store, blocks, order, work, cuts, self.words, mirrors, visit, sums, n)
         made = float(sums.gain[:, vk.GAIN].sum())
@@ -432,13 +432,12 @@ class Team:
 
     def _scratch(self, ws: WorkingSet, bits: int) -> vk.Sums:
         """Scratch for planes and blocks as large as those of the working set can be."""
-        n, (blocks, width), planes = self.count, ws.store.slots.shape, len(ws.store.b)
-        made = self._sums
-        if (len(made.origin), made.table.shape[1], made.g.shape[1]) != (blocks, 1 << bits, width + 1):
-            long = len(ws.dense) if ws.longest > wk.HASHED else 0
-            self._sums = vk.sums(n, blocks, planes, bits, width + 1, long)
-        elif len(made.alpha) != planes:
-            self._sums = made._replace(alpha=np.empty(planes))
+        n, (blocks, width), made = self.count, ws.store.slots.shape, self._sums
+        room, width = blocks + len(ws.store.b), width + vk.APART  # so much apart that no line is written by two
+        if (made.table.shape[1], made.g.shape[1]) != (1 << bits, width):
+            self._sums = vk.sums(n, room, bits, width, len(ws.dense) if ws.longest > wk.HASHED else 0)
+        elif made.before.shape[1] != room:
+            self._sums = made._replace(before=np.empty((n, room)))
         return self._sums
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
@@ -456,15 +455,15 @@ class Team:
         """Keep as much of the changes of a pass as gains most; returns the gain."""
         d = np.zeros(self.columns)
         visited = [order[s, : cuts[s, -1]] for s in range(self.count)]
-        for blocks in visited:
-            vk.add_changes(store, self.words, blocks, self._sums, d)
+        for s, blocks in enumerate(visited):
+            vk.add_changes(store, self.words, blocks, self._sums.before[s], d)
         norm = float(d @ d)
         slope = gain + 0.5 * norm
         share = max(slope / norm, 0.0) if norm > slope else 1.0
         if share == 1.0:
             return gain
-        for blocks in visited:
-            store.linear[0] -= vk.take_back(store, blocks, self._sums, share)
+        for s, blocks in enumerate(visited):
+            store.linear[0] -= vk.take_back(store, blocks, self._sums.before[s], share)
         self.mirrors.base[: self.columns] -= (1.0 - share) * d
         self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns]
         self.retreats += 1

@@ -44,8 +44,8 @@ class Sums(NamedTuple):
     change: np.ndarray  # float64 (strands, width)
     gain: np.ndarray  # float64 (strands, APART): GAIN and LINEAR
     size: np.ndarray  # int64 (strands, APART): as those of the store
-    alpha: np.ndarray  # float64 (planes,): multipliers before the last visit of their block
-    origin: np.ndarray  # float64 (blocks,): those of the origins
+    before: np.ndarray  # float64 (strands, room): multipliers before visits, each block's behind that of its origin
+    noted: np.ndarray  # int64 (strands, APART): how many these are
 
 
 MOST = 1 << BITS  # columns that packed words can number
@@ -57,7 +57,7 @@ _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i8, _f8 = types.int64, types.float64
 WORDS = record(Words, _i4s, _i4s, _i4s, _i8s)
-SUMS = record(Sums, _i4ss, _f8ss, _f8ss, _f8ss, _f8ss, _i8ss, _f8s, _f8s)
+SUMS = record(Sums, _i4ss, _f8ss, _f8ss, _f8ss, _f8ss, _i8ss, _f8ss, _i8ss)
 
 
 def no_words(columns: int) -> Words:
@@ -65,12 +65,12 @@ def no_words(columns: int) -> Words:
     return Words(np.zeros(0, np.int32), np.full(columns, -1, np.int32), np.empty(columns, np.int32), np.full(1, PACKED))
 
 
-def sums(strands: int, blocks: int, planes: int, bits: int, width: int, columns: int) -> Sums:
-    """For so many blocks and planes."""
+def sums(strands: int, room: int, bits: int, width: int, columns: int) -> Sums:
+    """For so many blocks and planes together."""
     wide, apart = np.empty((strands, width)), (strands, APART)
     return Sums(
         np.zeros((strands, 1 << bits), np.int32), np.zeros((strands, columns)), wide, wide.copy(), np.zeros(apart),
-        np.zeros(apart, np.int64), np.empty(planes), np.empty(blocks),
+        np.zeros(apart, np.int64), np.empty((strands, room)), np.zeros(apart, np.int64),
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def visit_words(store, words, blocks, begin, end, u, visit, sums, s):
 
     ``sums`` receives what the dual and ``sum alpha b`` gain, and the multipliers before.
     """
-    g, change = sums.g[s], sums.change[s]
+    g, change, before, noted = sums.g[s], sums.change[s], sums.before[s], sums.noted[s, 0]
     own = wk.Store(
         store.slots, store.held, store.total, store.origin, store.open, store.gap, store.start, store.length, store.b,
         store.alpha, store.idle, store.iterate, store.gram, store.columns, store.entries, store.free, sums.size[s],
@@ -169,39 +169,44 @@ def visit_words(store, words, blocks, begin, end, u, visit, sums, s):
         announce(store, words, blocks, k)
         block = blocks[k]
         gradients(store, words, block, u, g)
-        sums.origin[block] = store.origin[block]
+        before[noted] = store.origin[block]
         for p in range(store.held[block]):
-            sums.alpha[store.slots[block, p]] = store.alpha[store.slots[block, p]]
+            before[noted + 1 + p] = store.alpha[store.slots[block, p]]
+        noted += 1 + store.held[block]
         sums.gain[s, GAIN] += move_pairs(own, block, g, change, visit.tau, visit.max_steps, 1.0)
         for p in range(store.held[block]):
             if change[p] != 0.0:
                 plane = store.slots[block, p]
                 sums.gain[s, LINEAR] += change[p] * store.b[plane]
                 _add(store, words, u, plane, change[p])
+    sums.noted[s, 0] = noted
 
 
-@kernel(types.void(wk.STORE, WORDS, _i8s, SUMS, _f8s), borrows=True)
-def add_changes(store, words, blocks, sums, total):
-    """Add to ``total``, by number, what the last visits of some blocks have changed in u."""
+@kernel(types.void(wk.STORE, WORDS, _i8s, _f8s, _f8s), borrows=True)
+def add_changes(store, words, blocks, before, total):
+    """Add to ``total``, by number, what the visits of a pass over blocks have changed in u."""
+    at = 0
     for block in blocks:
         for p in range(store.held[block]):
-            plane = store.slots[block, p]
-            if store.alpha[plane] != sums.alpha[plane]:
-                _add(store, words, total, plane, store.alpha[plane] - sums.alpha[plane])
+            plane, at = store.slots[block, p], at + 1
+            if store.alpha[plane] != before[at]:
+                _add(store, words, total, plane, store.alpha[plane] - before[at])
+        at += 1
 
 
-@kernel(_f8(wk.STORE, _i8s, SUMS, _f8), borrows=True)
-def take_back(store, blocks, sums, share):
-    """Keep a share of what the last visits have changed; returns by how much ``sum alpha b`` falls."""
-    linear = 0.0
+@kernel(_f8(wk.STORE, _i8s, _f8s, _f8), borrows=True)
+def take_back(store, blocks, before, share):
+    """Keep a share of what they have changed; returns by how much ``sum alpha b`` falls."""
+    linear, at = 0.0, 0
     for block in blocks:
-        for p in range(store.held[block]):
-            plane = store.slots[block, p]
-            old, new = sums.alpha[plane], store.alpha[plane]
-            store.alpha[plane] = old + share * (new - old)
-            linear += (new - store.alpha[plane]) * store.b[plane]
         if store.total[block] < np.inf:
-            store.origin[block] = sums.origin[block] + share * (store.origin[block] - sums.origin[block])
+            store.origin[block] = before[at] + share * (store.origin[block] - before[at])
+        for p in range(store.held[block]):
+            plane, at = store.slots[block, p], at + 1
+            new = store.alpha[plane]
+            store.alpha[plane] = before[at] + share * (new - before[at])
+            linear += (new - store.alpha[plane]) * store.b[plane]
+        at += 1
     return linear
 
 
