@@ -21,6 +21,7 @@ from maxmargin.team_kernel import wait_for_all
 from reference.problems import random_chains
 
 X, Y = random_chains(60, 4, 3, lengths=(1, 6), seed=0)
+WHOLE = random_chains(60, 4, 3, lengths=(1, 6), seed=0, integer=True)  # planes in packed words
 SAME = [X[3]] * 40, [Y[3]] * 40  # every block wants what all others want
 
 
@@ -69,7 +70,7 @@ def dual_of(state):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("data", [(X, Y), SAME], ids=["random", "same"])
+@pytest.mark.parametrize("data", [(X, Y), WHOLE, SAME], ids=["random", "whole", "same"])
 @pytest.mark.parametrize("per_round", [4, 16, 64])
 def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, per_round, monkeypatch):
     """However many blocks are visited in a round, even where each of them wants what all others want."""
@@ -107,12 +108,17 @@ def test_rounds_that_were_too_long_are_tried_less_and_less_often():
 
 
 @pytest.mark.parametrize(
-    "words", [{}, {"loss": "squared_hinge"}, {"loss": mm.Ramp()}, {"positive": ["transition"]}], ids=str
-)
-def test_weights_do_not_depend_on_the_workers(words, monkeypatch):
+    ("data", "words"),
+    [
+        ((X, Y), {}), (WHOLE, {}), ((X, Y), {"loss": "squared_hinge"}), ((X, Y), {"loss": mm.Ramp()}),
+        ((X, Y), {"positive": ["transition"]}),
+    ],
+    ids=["random", "whole", "squared", "ramp", "signs"],
+)  # fmt: skip
+def test_weights_do_not_depend_on_the_workers(data, words, monkeypatch):
     monkeypatch.setattr(strands.os, "cpu_count", lambda: 8)
     fits = [
-        mm.SequenceTagger(C=0.3, solver=mm.Sharded(strands=8), tol=1e-4, max_passes=40, n_jobs=n, **words).fit(X, Y)
+        mm.SequenceTagger(C=0.3, solver=mm.Sharded(strands=8), tol=1e-4, max_passes=40, n_jobs=n, **words).fit(*data)
         for n in (1, 2, 4, 8)
     ]
     for other in fits[1:]:
@@ -180,26 +186,38 @@ def test_further_examples_find_the_steps_and_gaps_of_those_before(count):
         assert state.working_set.store.gap[i] == pytest.approx(gap, abs=1e-9)
 
 
-def test_folds_find_more_room(monkeypatch):
-    """Strands that find no room for folds go on where they were once there is some: the result is the same."""
-    problem = problem_of()
+def test_words_take_both_forms(monkeypatch):
+    """Entries or numbers that packed words cannot hold, from the beginning or from a later plane on: same weights."""
+    problem = problem_of(WHOLE)
     whole = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
-    sizes, begin = [], strands.Team._begin
+    kernel, forms = strands.vk.is_small_and_whole, []
+    for most in (1, 10, 1 << 22):
+        monkeypatch.setattr(strands.vk, "MOST", most)
+        monkeypatch.setattr(strands.vk, "is_small_and_whole", lambda entries, most=most: most > 1 and kernel(entries))
+        mask, begin = [], strands.Team._write
 
-    def without_room(team, *arguments):
-        begin(team, *arguments)
-        team.folds = team.folds._replace(ints=team.folds.ints[:, :300].copy(), floats=team.folds.floats[:, :300].copy())
+        def noted(team, *arguments, mask=mask, begin=begin):
+            begin(team, *arguments)
+            mask.append(int(team.words.mask[0]))
 
-    def growing(team, *more):
-        sizes.append(team.folds.ints.shape[1])
-        grow(team, *more)
+        monkeypatch.setattr(strands.Team, "_write", noted)
+        other = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+        forms.append(mask[-1])
+        assert other.certificate == whole.certificate
+        np.testing.assert_array_equal(other.weights, whole.weights)
+    assert forms == [strands.vk.PLAIN, strands.vk.PLAIN, strands.vk.PACKED]
 
-    grow = strands.Team._grow
-    monkeypatch.setattr(strands.Team, "_begin", without_room)
-    monkeypatch.setattr(strands.Team, "_grow", growing)
-    tight = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
-    assert sizes and tight.certificate == whole.certificate
-    np.testing.assert_array_equal(tight.weights, whole.weights)
+
+def test_entries_that_become_too_large_while_planes_join(teams):
+    """Real numbers in one example only: words that were packed are made again, and the fit ends where others do."""
+    counts, labels = [x.copy() for x in WHOLE[0]], WHOLE[1]
+    counts[int(np.argmax([len(y) for y in labels]))] += 0.25
+    problem = problem_of((counts, labels))
+    result = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    assert result.certificate.relative_gap <= 1e-5
+    assert teams[0].words.mask[0] == strands.vk.PLAIN
+    plain = run(mm.Auto().engine(problem, 0), problem, tol=1e-5, max_passes=500)
+    assert result.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-5)
 
 
 def test_quotas_that_are_too_small_grow(monkeypatch):
@@ -227,7 +245,7 @@ def test_quotas_that_are_too_small_grow(monkeypatch):
 
 
 def test_memory_that_ends_while_planes_join_is_left_to_others(monkeypatch):
-    """Some have joined and been folded by then."""
+    """Some have joined and have words by then."""
     problem = problem_of()
     engine, reserve, calls = engine_of(problem), WorkingSet.reserve, [0]
     state = engine.init(problem)
@@ -335,21 +353,10 @@ def test_an_error_in_one_thread_keeps_nobody_waiting(monkeypatch):
         run(engine_of(problem, count=2), problem, tol=1e-9, max_passes=100)
 
 
-def test_scratch_holds_many_short_planes():
-    """A block keeps the end of each plane beside its entries, none of which need fold."""
-    problem = problem_of()
-    state = engine_of(problem).init(problem)
-    state.team = strands.Team(None, 2)
-    state.team.revisit(state, np.arange(len(Y)), None)
-    for entries, planes in ((10, 30), (500, 40), (501, 900)):
-        state.team._prepare(entries, planes)
-        assert state.team._scratch.ints.shape[1] >= entries + planes
-        assert state.team._sums.g.shape[1] >= planes
-
-
-def test_a_resumed_run_ends_with_the_same_weights():
+@pytest.mark.parametrize("data", [(X, Y), WHOLE], ids=["random", "whole"])
+def test_a_resumed_run_ends_with_the_same_weights(data):
     """What strands know beyond planes and multipliers ends with each certificate."""
-    problem, saved = problem_of(), []
+    problem, saved = problem_of(data), []
 
     class Keep(Callback):
         def on_certificate(self, run):

@@ -240,7 +240,7 @@ class DualEngine(Engine):
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
         if code == "converged" and few and state.problem.labels is not None:
             certificate = self._polished(state, certificate)
-        state.team = None  # whoever keeps the state needs no folds
+        state.team = None  # whoever keeps the state needs no words
         check_around(state, state.problem, self.dual_point(state).w)
         return certificate
 

@@ -67,8 +67,8 @@ class PackedPlanes:
 def packed_planes(state: DualState, settings: Settings) -> PackedPlanes | None:
     """The packed planes of a state, at its u; None where they do not fit, would not pay, or have not all that it takes.
 
-    They do not pay where passes are over few blocks, and with strands, which have folds. Signs and other regularisers
-    than the quadratic one, averages and notes of changes of u take more.
+    They do not pay where passes are over few blocks, and with strands, which have words of their own. Signs and other
+    regularisers than the quadratic one, averages and notes of changes of u take more.
     """
     ws, columns = state.working_set, len(state.u)
     plain = state.w is state.u and state.log is None and state.echo == 1.0 and ws.store.moment[wk.RULE] == wk.NO_MEAN

@@ -71,7 +71,7 @@ class Sharded(BaseSolver):
     visits, cached_passes, max_steps, parts, certificate_every, memory
         As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards; where it is
         too small, a single shard merges planes, and several end with an error. Strands keep a second, shorter form of
-        their planes beside it.
+        their planes beside it, a third as large.
     sampling : {"gap", "permutation", "random"}
         Which of its examples a shard visits.
     averaging : {None, "uniform", "weighted", "tail"}

@@ -22,20 +22,20 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
 from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS
-from maxmargin.prefetch_kernel import prefetch_entry, prefetch_much
-from maxmargin.solvers import folded_kernel as vk
-from maxmargin.solvers import folds_kernel as fk
+from maxmargin.prefetch_kernel import prefetch_much
+from maxmargin.solvers import words_kernel as vk
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.folded_kernel import SUMS
-from maxmargin.solvers.folds_kernel import APART, FOLDED, SCRATCH
 from maxmargin.solvers.visit_kernel import is_wanted, look
+from maxmargin.solvers.words_kernel import SUMS, WORDS
 from maxmargin.team_kernel import wait_for_all
 
 LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
-FITS, STORE_FULL, FOLDS_FULL = range(3)  # whether new planes find room
-# of a strand: rows or blocks it has seen, its own and others'; what was short; the most entries and planes of a block;
-# examples whose planes have been asked for and have not all joined, and the first row of those that have not
-DONE, SHORT, ENTRIES, PLANES, WAITING, ROW = range(6)
+FITS, STORE_FULL, TOO_LARGE = range(3)  # whether new planes find room, and their entries fit into packed words
+# of a strand: rows or blocks it has seen, its own and others'; what was short; the most planes of a block, and entries
+# of new ones; examples whose planes have been asked for and have not all joined, and the first row of those that have
+# not; planes with columns that have no number
+DONE, SHORT, ENTRIES, PLANES, WAITING, ROW, FRESH = range(7)
+BESIDE = 100  # what a visit costs beside the entries of its block, in entries
 STRIP = 1024  # columns that strands agree on at a time, which stay in the nearest cache meanwhile
 
 
@@ -45,8 +45,8 @@ class Own(NamedTuple):
     free: np.ndarray  # int32 (strands, planes): unused planes
     size: np.ndarray  # int64 (strands, APART): as those of the store
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
-    place: np.ndarray  # int32 (strands, width): places that planes of a block had
-    done: np.ndarray  # int64 (strands, APART): DONE, SHORT, ENTRIES, PLANES, WAITING, ROW
+    done: np.ndarray  # int64 (strands, APART): DONE to FRESH
+    fresh: np.ndarray  # int64 (strands, planes): first entries without a number, of planes that have such
 
 
 class Mirrors(NamedTuple):
@@ -63,7 +63,7 @@ class Mirrors(NamedTuple):
 _i8, _f8 = types.int64, types.float64
 _i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
-OWN = record(Own, _i4ss, _i8ss, _i8s, _i4ss, _i8ss)
+OWN = record(Own, _i4ss, _i8ss, _i8s, _i8ss, _i8ss)
 MIRRORS = record(Mirrors, _f8ss, _f8s, _f8ss, _i8s, _i8s, _i8s)
 
 
@@ -85,59 +85,60 @@ def own_store(store, own, s):
 
 
 @register_jitable
-def _announce(store, folds, block, s):
+def _announce(store, words, block):
     """Let memory fetch a block that new planes will join soon."""
     width = store.gram.shape[1]
     for p in range(store.held[block]):
         plane = np.int64(store.slots[block, p])
+        begin, end = store.start[plane], store.start[plane] + store.length[plane]
+        if end - begin > wk.ANNOUNCED:
+            return
+        prefetch_much(words.word, begin, end)
+        prefetch_much(store.columns, begin, end)
+        prefetch_much(store.entries, begin, end)
         prefetch_much(store.gram, plane * width, plane * width + store.held[block])
-    vk.announce(folds, block, s)
 
 
 @register_jitable
-def _has_room(store, mine, block, row, end, indptr, folds, done, s):
-    """Whether new planes find room in their block, in the part of the pool that a strand has, and in its folds."""
-    entries, planes, short = indptr[end] - indptr[row], store.held[block] + end - row, FITS
-    if (
-        mine.size[wk.FREE] <= end - row
-        or mine.size[wk.POOL_END] + entries > len(mine.columns)
-        or planes >= store.slots.shape[1]
-    ):
+def _has_room(store, mine, words, block, row, end, rows, done):
+    """Whether new planes find room in their block and in the part of the pool that a strand has, and fit into words."""
+    first, last = rows.indptr[row], rows.indptr[end]
+    planes, short = store.held[block] + end - row, FITS
+    full = mine.size[wk.FREE] <= end - row or mine.size[wk.POOL_END] + last - first > len(mine.columns)
+    if full or planes >= store.slots.shape[1]:
         short = STORE_FULL
-    for p in range(store.held[block]):
-        entries += store.length[store.slots[block, p]]
-    if short == FITS and not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
-        short = FOLDS_FULL
-    done[SHORT], done[ENTRIES], done[PLANES] = short, max(done[ENTRIES], entries), max(done[PLANES], planes)
+    elif words.mask[0] == vk.PACKED and not vk.is_small_and_whole(rows.values[first:last]):
+        short = TOO_LARGE
+    done[SHORT], done[ENTRIES], done[PLANES] = short, max(done[ENTRIES], last - first), max(done[PLANES], planes)
     return short == FITS
 
 
 @register_jitable
-def _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s):
-    """Let the planes from ``row`` to ``end`` join their block, unless none of them can help, and fold them."""
-    g, held = sums.g[s], store.held[block]
-    if (
-        folds.block[block, fk.PLANES] == held
-    ):  # all of its columns have numbers: a block is joined at most once per call
-        vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
-    else:
-        wk.gradients(store, block, u, g)
+def _join(store, mine, block, row, end, rows, weight, lift, u, words, mirror, own, sums, visit, s):
+    """Let the planes from ``row`` to ``end`` join their block, unless none of them can help, and make their words.
+
+    All columns of the block have numbers, since one is joined at most once per call.
+    """
+    g, done = sums.g[s], own.done[s]
+    vk.gradients(store, words, block, mirror, g)
     violation, best, scale = look(mine, block, row, rows, weight, lift, u, g)
     if is_wanted(violation, best, scale):
         for new in range(row, end):
             first, last = rows.indptr[new], rows.indptr[new + 1]
-            index, value = rows.indices[first:last], rows.values[first:last]
-            wk.insert(mine, block, index, value, rows.b[new], visit.table, 0, visit.dense)
-        fk.fold(mine, block, folds, scratch, s, store.held[block] - held)
+            index, value, begin = rows.indices[first:last], rows.values[first:last], mine.size[wk.POOL_END]
+            at = wk.insert(mine, block, index, value, rows.b[new], sums.table[s], visit.bits, sums.dense[s])
+            if at >= 0:
+                fresh = vk.write(mine, words, begin, mine.size[wk.POOL_END])
+                if fresh >= 0:
+                    own.fresh[s, done[FRESH]] = fresh
+                    done[FRESH] += 1
     elif violation < best - 1e-9 * scale:
         mine.size[wk.WORSE] += 1
 
 
-@kernel(
-    _i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True
-)
-def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums, own, visit, worker, workers):
-    """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
+@kernel(_i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, WORDS, MIRRORS, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True)
+def bring_in(store, blocks, rows, weight, lift, u, words, mirrors, sums, own, visit, worker, workers):
+    """Bring new planes into their blocks and words, each strand those of its own; nothing is solved.
 
     ``blocks`` and ``rows`` are as those of :func:`~maxmargin.solvers.visit_kernel.absorb`, and so is what is left out.
     ``own.done`` says how far each strand has come, and why not further. A block has its rows side by side.
@@ -152,10 +153,10 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
                 end += 1
             if owner_of(block, count) == s:
                 if end < m and owner_of(blocks[end], count) == s:
-                    _announce(store, folds, blocks[end], s)
-                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
+                    _announce(store, words, blocks[end])
+                enough = _has_room(store, mine, words, block, row, end, rows, done)
                 if enough:
-                    _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
+                    _join(store, mine, block, row, end, rows, weight, lift, u, words, mirrors.u[s], own, sums, visit, s)
             row = end if enough else row
         done[DONE] = row
     return 0
@@ -164,13 +165,13 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
 @kernel(
     _i8(
         BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ROWS, _i8s, _i8, _i8, wk.STORE, _i8s, _f8s, _f8s, _f8s,
-        _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8,
+        _f8s, WORDS, MIRRORS, SUMS, OWN, wk.VISIT, _i8,
     ),
     borrows=True,
 )  # fmt: skip
 def ask_and_bring_in(
-    planes_batch, search, plane, pack, rows, part, first, emit, store, blocks, w, weight, lift, u, folds, mirrors,
-    scratch, sums, own, visit, s,
+    planes_batch, search, plane, pack, rows, part, first, emit, store, blocks, w, weight, lift, u, words, mirrors,
+    sums, own, visit, s,
 ):  # fmt: skip
     """The same for planes that a strand asks for itself, all at the same weights w, a few at a time.
 
@@ -189,7 +190,7 @@ def ask_and_bring_in(
                 at += 1
             if n == 0:
                 break
-            _announce(store, folds, part[0] - first, s)
+            _announce(store, words, part[0] - first)
             planes_batch(search, plane, pack, w, part[:n], 0, emit, rows)
             row = 0
         while enough and rows.example[row] >= 0:
@@ -198,27 +199,29 @@ def ask_and_bring_in(
                 end += 1
             block = part[i] - first
             if i + 1 < n:
-                _announce(store, folds, part[i + 1] - first, s)
-            enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
+                _announce(store, words, part[i + 1] - first)
+            enough = _has_room(store, mine, words, block, row, end, rows, done)
             if enough:
-                _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
+                _join(store, mine, block, row, end, rows, weight, lift, u, words, mirrors.u[s], own, sums, visit, s)
                 row = end
         n = 0 if enough else n
     done[DONE], done[WAITING], done[ROW] = at, n, row
     return 0
 
 
-@kernel(_i8(wk.STORE, _i8s, FOLDED, SCRATCH, _i8s, _i8, _i8), borrows=True)
-def fold_all(store, blocks, folds, scratch, done, worker, workers):
-    """Fold some blocks, each strand its own; ``done`` (strands * APART,) says how far each has come."""
-    count = len(folds.end)
+@kernel(_i8(wk.STORE, WORDS, _i8ss, _i8ss, _i8, _i8), borrows=True)
+def write_all(store, words, fresh, done, worker, workers):
+    """Make the words of all planes, each strand those of its own; ``fresh`` and ``done`` as in :class:`Own`."""
+    count = len(done)
     for s in range(worker, count, workers):
-        i = done[s * APART]
-        while i < len(blocks):
-            if owner_of(blocks[i], count) == s and not fk.fold(store, blocks[i], folds, scratch, s, 0):
-                break
-            i += 1
-        done[s * APART] = i
+        for block in range(len(store.held)):
+            if owner_of(block, count) == s:
+                for p in range(store.held[block]):
+                    plane = store.slots[block, p]
+                    first = vk.write(store, words, store.start[plane], store.start[plane] + store.length[plane])
+                    if first >= 0:
+                        fresh[s, done[s, FRESH]] = first
+                        done[s, FRESH] += 1
     return 0
 
 
@@ -232,43 +235,33 @@ def mirror(column, mirrors, base, u, begin, end):
             own[c] = base[c]
 
 
-@kernel(_i8(wk.STORE, FOLDED, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
-def load_all(store, folds, mirrors, u, n, worker, workers):
-    """Take over multipliers and columns of u."""
-    count = len(folds.end)
-    for block in range(len(folds.block)):
-        s = owner_of(block, count)
-        if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
-            vk.load(store, block, folds, s)
+@kernel(_i8(WORDS, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
+def load_all(words, mirrors, u, n, worker, workers):
+    """Take over columns of u."""
+    count = len(mirrors.u)
     for s in range(worker, count, workers):
-        mirror(folds.column, mirrors.u, mirrors.base, u, s * n // count, (s + 1) * n // count)
+        mirror(words.column, mirrors.u, mirrors.base, u, s * n // count, (s + 1) * n // count)
     return 0
 
 
-@kernel(_i8(wk.STORE, FOLDED, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
-def unload_all(store, folds, mirrors, u, n, worker, workers):
-    """Give multipliers and columns of u back; strands must have agreed on all."""
-    count = len(folds.end)
-    for block in range(len(folds.block)):
-        s = owner_of(block, count)
-        if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
-            vk.unload(store, block, folds, s)
+@kernel(_i8(WORDS, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
+def unload_all(words, mirrors, u, n, worker, workers):
+    """Give columns of u back; strands must have agreed on all."""
+    count = len(mirrors.u)
     for s in range(worker, count, workers):
         for c in range(s * n // count, (s + 1) * n // count):
-            u[np.uint32(folds.column[c])] = mirrors.u[0, c]
+            u[np.uint32(words.column[c])] = mirrors.u[0, c]
     return 0
 
 
-@kernel(types.void(wk.STORE, _i8s, FOLDED, MIRRORS, _f8s), borrows=True)
-def unload(store, blocks, folds, mirrors, u):
-    """The same for some blocks, where no others have been visited."""
-    count = len(folds.end)
-    for i in range(len(blocks)):
-        s, own = owner_of(blocks[i], count), folds.block[blocks[i]]
-        vk.unload(store, blocks[i], folds, s)
-        ints = folds.ints[s]
-        for e in range(own[fk.BEGIN], own[fk.BEGIN] + own[fk.COLUMNS]):
-            u[np.uint32(folds.column[ints[e]])] = mirrors.u[0, ints[e]]
+@kernel(types.void(wk.STORE, _i8s, WORDS, MIRRORS, _f8s), borrows=True)
+def unload(store, blocks, words, mirrors, u):
+    """The same for the columns of some blocks, where no others have been visited."""
+    for block in blocks:
+        for p in range(store.held[block]):
+            plane = store.slots[block, p]
+            for e in range(store.start[plane], store.start[plane] + store.length[plane]):
+                u[np.uint32(store.columns[e])] = mirrors.u[0, np.uint32(words.word[e] & words.mask[0])]
 
 
 @kernel(types.void(_f8ss, _f8s, _f8ss, _i8, _i8, _i8), borrows=True)
@@ -307,44 +300,42 @@ def _agree_on(mirrors, n, worker, workers, waits):
     return waits
 
 
-@register_jitable
-def _work(folds, block):
-    """About what a visit costs."""
-    return folds.block[block, fk.COLUMNS] + 2 * folds.block[block, fk.ENTRIES] + 100
+@kernel(types.void(wk.STORE, _i8s, _i8, _i8, _i8s, _i8s, _i8s), borrows=True)
+def deal(store, blocks, s, count, order, done, cuts):
+    """Pick the blocks of a strand that have planes, and cut them into rounds of about the same work.
 
-
-@kernel(types.void(wk.STORE, FOLDED, _i8s, _i8, _i8, _i8s, _i8s), borrows=True)
-def deal(store, folds, blocks, s, count, order, cuts):
-    """Pick the blocks of a strand that have planes, and cut them into rounds of about the same work."""
-    n, work, done, t = 0, 0, 0, 1
-    for i in range(len(blocks)):
-        if owner_of(blocks[i], count) == s and store.held[blocks[i]] > 0:
-            order[n] = blocks[i]
-            work += _work(folds, blocks[i])
+    ``done`` receives the work up to each of them.
+    """
+    n, work, t, last = 0, 0, 1, len(cuts) - 1
+    for block in blocks:
+        if owner_of(block, count) == s and store.held[block] > 0:
+            order[n], done[n] = block, work
+            for p in range(store.held[block]):
+                work += store.length[store.slots[block, p]]
+            work += BESIDE
             n += 1
-    last = len(cuts) - 1
     cuts[0] = 0
     for i in range(n):
-        while t < last and done * last >= t * work:
+        while t < last and done[i] * last >= t * work:
             cuts[t] = i
             t += 1
-        done += _work(folds, order[i])
     for round in range(t, last + 1):
         cuts[round] = n
 
 
-@kernel(_i8(wk.STORE, _i8s, _i8ss, _i8ss, FOLDED, MIRRORS, wk.VISIT, SUMS, _i8, _i8, _i8), borrows=True)
-def revisit_rounds(store, blocks, order, cuts, folds, mirrors, visit, sums, n, worker, workers):
+@kernel(_i8(wk.STORE, _i8s, _i8ss, _i8ss, _i8ss, WORDS, MIRRORS, wk.VISIT, SUMS, _i8, _i8, _i8), borrows=True)
+def revisit_rounds(store, blocks, order, work, cuts, words, mirrors, visit, sums, n, worker, workers):
     """A pass over blocks: in round t strand s visits those in ``order[s, cuts[s, t] : cuts[s, t + 1]]``.
 
     ``n`` is the number of columns in use; on these the strands agree in the end.
     """
     waits, rounds = 0, cuts.shape[1] - 1
     for s in range(worker, len(order), workers):
-        deal(store, folds, blocks, s, len(order), order[s], cuts[s])
+        deal(store, blocks, s, len(order), order[s], work[s], cuts[s])
     for t in range(rounds):
         for s in range(worker, len(order), workers):
-            vk.visit_folded(store, order[s, cuts[s, t] : cuts[s, t + 1]], folds, mirrors.u[s], visit, sums, s)
+            dealt = order[s, : cuts[s, rounds]]
+            vk.visit_words(store, words, dealt, cuts[s, t], cuts[s, t + 1], mirrors.u[s], visit, sums, s)
         due = 0
         for level in range(len(mirrors.sizes)):
             if (t + 1) % mirrors.every[level] == 0:
@@ -355,43 +346,29 @@ def revisit_rounds(store, blocks, order, cuts, folds, mirrors, visit, sums, n, w
     return 0
 
 
-@kernel(_f8(wk.STORE, FOLDED, SUMS, _f8s, _f8ss, _i8, _i8), borrows=True)
-def aim_all(store, folds, sums, target, changes, worker, workers):
+@kernel(_f8(wk.STORE, WORDS, SUMS, _f8s, _f8ss, _i8, _i8), borrows=True)
+def aim_all(store, words, sums, target, changes, worker, workers):
     """The aim of a jump, each strand for its own blocks: ``changes`` (strands, columns) of u, by number, and LINEAR."""
     count = len(changes)
     for s in range(worker, count, workers):
         for first in range(s << LINES, len(store.held), count << LINES):
             for block in range(first, min(first + (1 << LINES), len(store.held))):
-                linear = vk.aim_folded(store, block, folds, sums, s, target, changes[s])
-                sums.gain[s, vk.LINEAR] += linear
+                sums.gain[s, vk.LINEAR] += vk.aim_words(store, words, block, target, changes[s])
     return 0.0
 
 
-@kernel(_i8(wk.STORE, FOLDED, SCRATCH, OWN, _i8ss, _i8, _i8, _i8, _i8), borrows=True)
-def forget_all(store, folds, scratch, own, going, visits, patience, worker, workers):
-    """Count visits without weight, and let planes go that had too many; ``going`` lists the blocks that have such."""
+@kernel(_i8(wk.STORE, OWN, _i8, _i8, _i8, _i8), borrows=True)
+def forget_all(store, own, visits, patience, worker, workers):
+    """Count visits without weight, and let planes go that had too many."""
     count = len(own.ends)
     for s in range(worker, count, workers):
-        n = 0
+        mine = own_store(store, own, s)
         for block in range(len(store.held)):
-            if owner_of(block, count) == s and _count_idle(store, block, visits, patience):
-                going[s, n] = block
-                n += 1
-        mine, place = own_store(store, own, s), own.place[s]
-        for i in range(n):
-            if i + 1 < n:
-                _announce(store, folds, going[s, i + 1], s)
-            block = going[s, i]
-            held = store.held[block]
-            for p in range(held):
-                place[p] = p
-            for p in range(held - 1, -1, -1):
-                plane = store.slots[block, p]
-                if store.alpha[plane] <= 0.0 and store.idle[plane] > patience:
-                    place[p] = place[store.held[block] - 1]
-                    wk.remove(mine, block, p)
-            if folds.block[block, fk.PLANES] == held:
-                fk.keep_planes(store, block, folds, scratch, s, place)
+            if owner_of(block, count) == s and _count_idle(store, block, visits) > patience:
+                for p in range(store.held[block] - 1, -1, -1):
+                    plane = store.slots[block, p]
+                    if store.alpha[plane] <= 0.0 and store.idle[plane] > patience:
+                        wk.remove(mine, block, p)
     return 0
 
 
@@ -413,41 +390,14 @@ def give_back(store, own, rows):
 
 
 @register_jitable
-def _count_idle(store, block, visits, patience):
-    """Count visits without weight of the planes of a block; whether one had too many."""
-    going = False
+def _count_idle(store, block, visits):
+    """Count visits without weight of the planes of a block; the most that one of them has."""
+    most = 0
     for p in range(store.held[block]):
         plane = store.slots[block, p]
         if store.alpha[plane] <= 0.0:
             store.idle[plane] += visits
-            going |= store.idle[plane] > patience
+            most = max(most, store.idle[plane])
         elif store.idle[plane] > 0:  # else the line of memory stays where it is
             store.idle[plane] = 0
-    return going
-
-
-@kernel(types.void(wk.STORE, _i8s), borrows=True)
-def measure(store, largest):
-    """The most entries and planes of any block."""
-    for block in range(len(store.held)):
-        entries = 0
-        for p in range(store.held[block]):
-            entries += store.length[store.slots[block, p]]
-        largest[0], largest[1] = max(largest[0], entries), max(largest[1], store.held[block])
-
-
-@kernel(_i8(_i8s, _i8s, _i4s, _i4s, _i4s, _i8), borrows=True)
-def count_columns(begin, end, index, number, column, n):
-    """Count columns: those of a plane lie from ``begin`` to ``end``.
-
-    A count of k is written as the number ``-1 - k``. New ones are listed in ``column``; returns how many there are now.
-    """
-    for i in range(len(begin)):
-        for e in range(begin[i], end[i]):
-            prefetch_entry(number, np.int64(index[min(e + fk.PREFETCHED, len(index) - 1)]))
-            c = np.uint32(index[e])
-            if number[c] == -1:
-                column[n] = c
-                n += 1
-            number[c] -= 1
-    return n
+    return most

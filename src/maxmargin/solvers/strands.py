@@ -17,13 +17,12 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.batch_kernel import planes_batch
 from maxmargin.oracles.oracle import buffers, packed, rows_of, taken
 from maxmargin.planes import Planes
-from maxmargin.solvers import folded_kernel as vk
-from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import strand_kernel as sk
+from maxmargin.solvers import words_kernel as vk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.extrapolation import Extrapolation
 from maxmargin.solvers.state import DualState
-from maxmargin.solvers.working_set import WorkingSet, unused_is_free
+from maxmargin.solvers.working_set import WorkingSet, extended
 
 __all__ = ["Team", "strands_of"]
 
@@ -36,7 +35,6 @@ STALE = 8.0  # visits that may change a column before strands agree on it
 # a pass that gains less than this share of what its visits have gained is looked at, and rounds get shorter;
 # longer again when one gains more than that share
 ENOUGH, AMPLE = 0.5, 0.9
-ROOM, MOST_ROOM = 1000, 1 << 24  # numbers set aside at first for the folds of a block, and of all
 SPARE = 1.25  # more entries than strands are expected to need
 FEW = 8  # examples that a strand decodes before their planes join their blocks
 
@@ -75,8 +73,7 @@ class Room(NamedTuple):
     rows: int  # new planes of any strand
     entries: int  # their entries
     wide: int  # planes of any block, old and new
-    planes: int  # the most new planes that a block can get
-    longest: int  # the most entries that these can have
+    longest: int  # the most entries that new planes of a block can have
 
 
 Join = Callable[[wk.Store, sk.Own], None]  # how new planes join their blocks
@@ -85,27 +82,27 @@ Join = Callable[[wk.Store, sk.Own], None]  # how new planes join their blocks
 class Team:
     """Threads that run strands: at most as many as there are strands, workers and cores.
 
-    The multipliers and u are in the working set and the state, or with the team while it is at work: :meth:`settle`
-    gives them back. What others change meanwhile, the team has to be told (:meth:`leave`).
+    u is in the state, or with the team while it is at work: :meth:`settle` gives it back. What others change meanwhile,
+    the team has to be told (:meth:`leave`).
     """
 
-    known: bool  # whether planes are folded as they were when the strands last saw them, columns have numbers;
-    loaded: bool  # whether mirrors and multipliers of folds are those of the state,
+    known: bool  # whether columns have numbers, and planes words;
+    loaded: bool  # whether mirrors are those of the state,
     at_work: bool  # or newer
     finer: int  # rounds are so many times as short as usual,
     calm: int  # passes that gained nearly all since that last changed,
     caution: int  # how many of these it takes to make rounds longer,
     eased: bool  # and whether the last pass was the first with longer ones
-    folds: fk.Folds
+    words: vk.Words
     mirrors: sk.Mirrors
     columns: int  # that have numbers
     frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
-    largest: list[int]  # the most entries and planes that a block has had
+    compactions: int  # of the pool, that the words have seen
     joined: float  # entries that joined for each example asked last, in the strand with the most
     visited: np.ndarray  # blocks, since the team has last settled
 
     def __init__(self, executor: Executor | None, count: int) -> None:
-        self.count, self.workers, self._arrived = count, 1, np.zeros(sk.APART, np.int64)
+        self.count, self.workers, self._arrived = count, 1, np.zeros(vk.APART, np.int64)
         others = 1 if executor is None else executor.n_workers
         if executor is not None and executor.shares_memory:
             others = min(others, os.cpu_count() or 1)
@@ -117,6 +114,7 @@ class Team:
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
         self.made_for = (0, 0)  # so many blocks and columns
+        self._sums = vk.sums(count, 0, 0, 0, 0)
         self.leave()
 
     def run(self, rounds: Callable, *arguments: object) -> float:
@@ -151,10 +149,7 @@ class Team:
         if (np.diff(planes.example) < 0).any():
             planes = planes.take(np.argsort(planes.example, kind="stable"))
         self.settle(state)
-        if self.known:
-            self._open(state)
-        else:
-            self._begin(state.working_set.store, planes, len(state.u))
+        self._open(state, planes)
         blocks = np.unique(planes.example)
         if not self._bring_in(state, *self._given(state, planes, visit, weight, lift)):
             return None
@@ -184,11 +179,11 @@ class Team:
         if live == 0:
             return 0.0
         rounds = -(-live * self.finer // self._per_round)
-        order, cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
-        mirrors, sums = self._mirrors(rounds, self._per_round / self.finer), self._sums
-        sums.gain[:], sums.size[:] = 0.0, 0
+        (order, work), cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
+        mirrors, sums = self._mirrors(rounds, self._per_round / self.finer), self._scratch(ws, visit.bits)
+        sums.gain[:], sums.size[:], sums.noted[:] = 0.0, 0, 0
         blocks = np.ascontiguousarray(blocks)
-        self.run(sk.revisit_rounds, ws.store, blocks, order, cuts, self.folds, mirrors, visit, sums, n)
+        self.run(sk.revisit_rounds, ws.store, blocks, order, work, cuts, self.words, mirrors, visit, sums, n)
         made = float(sums.gain[:, vk.GAIN].sum())
         gain = made - float(mirrors.cross[:, 0].sum())
         ws.store.linear[0] += sums.gain[:, vk.LINEAR].sum()
@@ -227,18 +222,18 @@ class Team:
         """The aim of a jump, for :class:`~maxmargin.solvers.masters.extrapolation.Extrapolation`."""
         changes = np.zeros((self.count, self.columns))
         self._sums.gain[:] = 0.0
-        self.run(sk.aim_all, store, self.folds, self._sums, target, changes)
-        change[self.folds.column[: self.columns]] += changes.sum(axis=0)
+        self.run(sk.aim_all, store, self.words, self._sums, target, changes)
+        change[self.words.column[: self.columns]] += changes.sum(axis=0)
         return float(self._sums.gain[:, vk.LINEAR].sum())
 
     def settle(self, state: DualState) -> None:
-        """Give multipliers and u back."""
+        """Give u back."""
         if self.at_work:
             store = state.working_set.store
             if SEVERAL * len(self.visited) < len(store.held):
-                sk.unload(store, self.visited, self.folds, self.mirrors, state.u)
+                sk.unload(store, self.visited, self.words, self.mirrors, state.u)
             else:
-                self._briefly(sk.unload_all, store, self.folds, self.mirrors, state.u, self.columns)
+                self._briefly(sk.unload_all, self.words, self.mirrors, state.u, self.columns)
             self.at_work = False
 
     def end(self, state: DualState, visits: int, patience: int) -> None:
@@ -246,10 +241,10 @@ class Team:
         self.settle(state)
         if self.known:
             ws = state.working_set
-            own = self._own(ws, 0, 0, np.zeros((self.count, sk.APART), np.int64))
+            own = self._own(ws, 0, 0, np.zeros((self.count, vk.APART), np.int64))
             own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
             try:
-                self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, self._order, visits, patience)
+                self.run(sk.forget_all, ws.store, own, visits, patience)
             finally:
                 sk.give_back(ws.store, own, 0)
 
@@ -265,17 +260,15 @@ class Team:
             int(np.bincount(owner, minlength=self.count).max()) + 2,
             int(np.bincount(owner, lengths, minlength=self.count).max()),
             int((held[: len(per_block)] + per_block).max(initial=0)) + 2,
-            int(per_block.max(initial=0)),
             int(np.bincount(example, lengths).max(initial=0)),
         )
-
         return room, lambda store, own: self._join(state, planes, (weight, lift, visit), store, own)
 
     def _join(self, state: DualState, planes: Planes, rules: tuple, store: wk.Store, own: sk.Own) -> None:
         weight, lift, visit = rules
         self.run(
-            sk.bring_in, store, planes.example, rows_of(planes), weight, lift, state.u, self.folds, self.mirrors,
-            self._scratch, self._sums, own, visit,
+            sk.bring_in, store, planes.example, rows_of(planes), weight, lift, state.u, self.words, self.mirrors,
+            self._scratch(state.working_set, visit.bits), own, visit,
         )  # fmt: skip
 
     def _asked(self, state: DualState, fused: Fused, blocks: np.ndarray, most: int, rules: tuple) -> tuple[Room, Join]:
@@ -300,48 +293,44 @@ class Team:
                 planes = state.oracle.planes(w, blocks, most) if planes is None else planes
                 self._join(state, planes, rules, store, part)
             else:
-                both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
-                counts = self._all("ask", fused, most, asked, (*both, part, visit))
+                both = store, blocks, w, weight, lift, state.u, self.words, self.mirrors
+                counts = self._all("ask", fused, most, asked, (*both, self._scratch(ws, visit.bits), part, visit))
                 state.oracle.count_fused(calls, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
             self.joined += float((part.size[:, wk.POOL_END] - before).max()) / own
             calls = 0  # what is left to do where room was short is not asked for the first time
 
-        return Room(most * own + 2, entries, wide, most, longest), join
+        return Room(most * own + 2, entries, wide, longest), join
 
     def _bring_in(self, state: DualState, room: Room, join: Join) -> bool:
         """New planes join their blocks; False where there is no room for all of them."""
-        ws, (rows, entries, wide, planes, longest) = state.working_set, room
-        done, short, fits = np.zeros((self.count, sk.APART), np.int64), None, True
-        self._prepare(self.largest[0] + longest, self.largest[1] + planes)
+        ws, (rows, entries, wide, longest) = state.working_set, room
+        done, short, fits = np.zeros((self.count, vk.APART), np.int64), None, True
         while fits and (short is None or short.any()):
-            if short is not None:
-                longest, planes = self.largest
-                if (short == sk.FOLDS_FULL).any():
-                    self._grow(longest, planes)
-                if (short == sk.STORE_FULL).any():
-                    rows, entries, wide = 2 * rows, 2 * entries + longest, max(wide, planes + 2)
+            if short is not None and (short == sk.TOO_LARGE).any():
+                self._leave_entries_out(ws.store)
+            if short is not None and (short == sk.STORE_FULL).any():
+                longest, most = done[:, [sk.ENTRIES, sk.PLANES]].max(axis=0).tolist()
+                rows, entries, wide = 2 * rows, 2 * entries + longest, max(wide, most + 2)
             fits = not ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False)
             if fits:
-                store = ws.store
-                if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
-                    wk.compact(store)
-                own = self._own(ws, rows, entries, done)
+                if ws.store.size[wk.POOL_END] + self.count * entries + 1 > len(ws.store.columns):
+                    wk.compact(ws.store)
+                self._follow(ws.store)
+                store, own = ws.store, self._own(ws, rows, entries, done)
                 try:
                     join(store, own)
                 finally:  # even if interrupted, planes that have joined must stay intact
                     sk.give_back(store, own, rows)
+                self._number(state, own.fresh, done)
                 short = done[:, sk.SHORT].copy()
-                most = done[:, [sk.ENTRIES, sk.PLANES]].max(axis=0)
-                self.largest = np.maximum(self.largest, most).tolist()
-        self._number(state)
         return fits
 
     def _own(self, ws: WorkingSet, rows: int, entries: int, done: np.ndarray) -> sk.Own:
         """So much of the working set for each strand; it is the strands' until it is taken back."""
         n, store = self.count, ws.store
         own = sk.Own(
-            np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
-            np.empty((n, len(ws.g) + sk.APART), np.int32), done,
+            np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, vk.APART)), np.int64), np.zeros(n, np.int64),
+            done, np.empty((n, rows), np.int64),
         )  # fmt: skip
         end = int(store.size[wk.POOL_END])
         last = int(store.size[wk.FREE])
@@ -354,89 +343,102 @@ class Team:
             own.ends[s] = end
         return own
 
-    def _open(self, state: DualState) -> None:
-        """Fold the blocks whose planes have changed, and take over multipliers and u, unless all is there."""
-        if self.loaded:
-            return
+    def _open(self, state: DualState, planes: Planes | None = None) -> None:
+        """Make words of planes and take over u, unless all is there. The planes are those that will join next."""
         store = state.working_set.store
         if not self.known:
-            self._begin(store, None, len(state.u))
-        blocks, (entries, planes) = np.flatnonzero(self.folds.block[:, fk.PLANES] != store.held), self.largest
-        if len(blocks):
-            self._prepare(entries, planes)
-            done = np.zeros(self.count * sk.APART, np.int64)
-            while (done[:: sk.APART] < len(blocks)).any():
-                self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
-                if (done[:: sk.APART] < len(blocks)).any():
-                    self._grow(entries, planes)
-        self._number(state)
-        self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
-        self.loaded = True
+            self._begin(store, planes, len(state.u))
+            self._write(state)
+        self._follow(store)
+        if not self.loaded:
+            self._briefly(sk.load_all, self.words, self.mirrors, state.u, self.columns)
+            self.loaded = True
 
-    def _number(self, state: DualState) -> None:
+    def _follow(self, store: wk.Store) -> None:
+        """Let words be where the pool is."""
+        if len(self.words.word) != len(store.columns):
+            end = min(int(store.size[wk.POOL_END]), len(self.words.word))  # more where none have been made yet
+            self.words = self.words._replace(word=extended(self.words.word, end, len(store.columns)))
+        if self.compactions != store.size[wk.COMPACTIONS]:  # all columns have numbers
+            self._rewrite(store)
+
+    def _fresh(self, planes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lists of planes with columns that have no number."""
+        return np.empty((self.count, planes), np.int64), np.zeros((self.count, vk.APART), np.int64)
+
+    def _rewrite(self, store: wk.Store) -> None:
+        """Make the words of all planes again; all columns have numbers."""
+        self.run(sk.write_all, store, self.words, *self._fresh(0))
+        self.compactions = int(store.size[wk.COMPACTIONS])
+
+    def _leave_entries_out(self, store: wk.Store) -> None:
+        """Let words be numbers alone."""
+        self.words.mask[0] = vk.PLAIN
+        self._rewrite(store)
+
+    def _write(self, state: DualState) -> None:
+        """Make the words of all planes."""
+        store = state.working_set.store
+        self.compactions = int(store.size[wk.COMPACTIONS])
+        self._follow(store)
+        if not vk.is_small_and_whole(store.entries[: store.size[wk.POOL_END]]):
+            self.words.mask[0] = vk.PLAIN
+        fresh, done = self._fresh(state.working_set.n_planes)
+        self.run(sk.write_all, store, self.words, fresh, done)
+        self._number(state, fresh, done)
+
+    def _number(self, state: DualState, fresh: np.ndarray, done: np.ndarray) -> None:
         """Give numbers to the columns that have none, and mirrors to these."""
-        first, self.columns = self.columns, fk.number_columns(self.folds, self.columns)
+        first, store = self.columns, state.working_set.store
+        for own, planes in zip(fresh, done[:, sk.FRESH], strict=True):
+            self.columns = vk.number_columns(store, self.words, own[:planes], self.columns)
+        done[:, sk.FRESH] = 0
+        if self.words.mask[0] == vk.PACKED and self.columns > vk.MOST:
+            self._leave_entries_out(store)
         if self.loaded:
-            sk.mirror(self.folds.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
+            sk.mirror(self.words.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
 
     def _begin(self, store: wk.Store, planes: Planes | None, n_columns: int) -> None:
         """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
         n, blocks = self.count, len(store.held)
         if self.made_for != (blocks, n_columns):
-            room = min((ROOM if unused_is_free() else ROOM // 10) * blocks, MOST_ROOM)
-            room += int(store.size[wk.POOL_LIVE]) // 4
-            self.folds = fk.folds(n, blocks, n_columns, room)
+            self.words = vk.no_words(n_columns)
             self.mirrors = sk.Mirrors(
-                np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
+                np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, vk.APART)), np.empty(0, np.int64),
                 np.empty(0, np.int64), self._arrived,
             )  # fmt: skip
-            self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
-            self._order = np.empty((n, blocks), np.int64)
+            self._order = np.empty((2, n, blocks), np.int64)
             self.made_for = blocks, n_columns
         else:
-            self.folds.number[self.folds.column[: self.columns]] = -1
-        self.folds.end[:] = 0
-        self.folds.block[:] = 0
-        self.folds.block[:, fk.PLANES] = -1
-        number, column = self.folds.number, self.folds.column
+            self.words.number[self.words.column[: self.columns]] = -1
+        number, column = self.words.number, self.words.column
         planes_seen = found = 0
         if planes is not None:
             first = np.flatnonzero(np.diff(planes.example, prepend=-1))
             begin, end, planes_seen = planes.indptr[first], planes.indptr[first + 1], len(first)
-            found = sk.count_columns(begin, end, planes.indices, number, column, 0)
+            found = vk.count_columns(begin, end, planes.indices, number, column, 0)
         live = np.flatnonzero(store.held)
         if 2 * planes_seen < len(live):  # else they tell enough
             ids = store.slots[live, 0]
             begin, end = store.start[ids], store.start[ids] + store.length[ids]
-            found = sk.count_columns(begin, end, store.columns, number, column, found)
+            found = vk.count_columns(begin, end, store.columns, number, column, found)
             planes_seen += len(ids)
         order = np.argsort(np.maximum(number[column[:found]], -32768).astype(np.int16), kind="stable")
         self.columns = found
         column[:found] = column[order]
         self.frequency = (1.0 + number[column[:found]]) / max(1, planes_seen)
         number[column[:found]] = np.arange(found, dtype=np.int32)
-        largest = np.zeros(2, np.int64)
-        sk.measure(store, largest)
-        self.largest = largest.tolist()
         self.known = True
 
-    def _prepare(self, entries: int, planes: int) -> None:
-        """Scratch for blocks of so many entries and planes."""
-        room, width = self._scratch.column.shape[1], self._sums.g.shape[1]
-        need = entries + planes + sk.APART  # entries may all be in folds of their own, and each plane has an end
-        if need > room or planes + sk.APART > width:
-            room, width = max(room, need + need // 2), max(width, planes + planes // 2 + sk.APART)
-            self._scratch, self._sums = fk.scratch(self.count, room), vk.sums(self.count, room, width)
-
-    def _grow(self, entries: int, planes: int) -> None:
-        """More room for folds, at least for a block of so many entries and planes."""
-        ints, floats = 6 * (entries + planes), 2 * (entries + (planes + 3) ** 2)
-        ends = self.folds.end.max(axis=0)
-        self.folds = self.folds._replace(
-            ints=_wider(self.folds.ints, ends[0], ints),
-            floats=_wider(self.folds.floats, ends[1], floats + ints),
-            fresh=_wider(self.folds.fresh, ends[2], ints),
-        )
+    def _scratch(self, ws: WorkingSet, bits: int) -> vk.Sums:
+        """Scratch for planes and blocks as large as those of the working set can be."""
+        n, (blocks, width), made = self.count, ws.store.slots.shape, self._sums
+        room, width = blocks + len(ws.store.b), width + vk.APART  # so much apart that no line is written by two
+        if (made.table.shape[1], made.g.shape[1]) != (1 << bits, width):
+            self._sums = vk.sums(n, room, bits, width, len(ws.dense) if ws.longest > wk.HASHED else 0)
+        elif made.before.shape[1] != room:
+            self._sums = made._replace(before=np.empty((n, room)))
+        return self._sums
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
         """With the columns on which strands agree after each so many rounds."""
@@ -454,14 +456,14 @@ class Team:
         d = np.zeros(self.columns)
         visited = [order[s, : cuts[s, -1]] for s in range(self.count)]
         for s, blocks in enumerate(visited):
-            vk.add_changes(blocks, self.folds, self._sums, s, d)
+            vk.add_changes(store, self.words, blocks, self._sums.before[s], d)
         norm = float(d @ d)
         slope = gain + 0.5 * norm
         share = max(slope / norm, 0.0) if norm > slope else 1.0
         if share == 1.0:
             return gain
         for s, blocks in enumerate(visited):
-            store.linear[0] -= vk.take_back(store, blocks, self.folds, s, share)
+            store.linear[0] -= vk.take_back(store, blocks, self._sums.before[s], share)
         self.mirrors.base[: self.columns] -= (1.0 - share) * d
         self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns]
         self.retreats += 1
@@ -484,10 +486,3 @@ def strands_of(state: DualState, count: int) -> Team | None:
         fused = state.oracle.fused()
         state.team = Team(None if fused is None else fused.executor, count)
     return state.team
-
-
-def _wider(array: np.ndarray, used: int, more: int) -> np.ndarray:
-    """A copy with more room in each row."""
-    made = np.empty((len(array), int(1.6 * array.shape[1]) + more), array.dtype)
-    made[:, :used] = array[:, :used]
-    return made
