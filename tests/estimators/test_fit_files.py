@@ -11,30 +11,17 @@ import pytest
 import maxmargin as mm
 from maxmargin.features import TextFeatures
 from maxmargin.persistence.mapped import open_array
+from reference.tagged_files import as_text, tagged_sentences
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CUTS = [0, 30, 30, 31, 60, 90]  # one part is empty
 
 
-def examples(seed=0):
-    """Sentences of words and tags; the label "rare" is in the last part only."""
-    rng = np.random.default_rng(seed)
-    X = [[(f"w{rng.zipf(1.6)}", f"t{rng.integers(3)}") for _ in range(rng.integers(1, 9))] for _ in range(90)]
-    Y = [[f"L{tag[1:]}" for _, tag in sentence] for sentence in X]
-    Y[-1][0] = "rare"
-    return X, Y
-
-
-def as_text(X, Y):
-    sentences = ("".join(f"{w} {t} {y}\n" for (w, t), y in zip(x, ys, strict=True)) for x, ys in zip(X, Y, strict=True))
-    return "".join(text + "\n" for text in sentences)
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
-    X, Y = examples()
+    X, Y = tagged_sentences()
     for k, (a, b) in enumerate(pairwise(CUTS)):
         with gzip.open(folder / f"part-{k}.gz", "wt") as file:
             file.write(as_text(X[a:b], Y[a:b]))
@@ -135,7 +122,7 @@ def test_packs_are_mapped_and_found_again(corpus, tmp_path, monkeypatch):
 
 
 def test_changed_files_are_packed_anew(tmp_path):
-    X, Y = examples()
+    X, Y = tagged_sentences()
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for path, half in zip(paths, (slice(0, 40), slice(40, 90)), strict=True):
         path.write_text(as_text(X[half], Y[half]))

@@ -24,28 +24,19 @@ from maxmargin.features.column_files import Source
 from maxmargin.models import labels
 from maxmargin.models.chain_elsewhere import ChainElsewhere
 from maxmargin.models.labels import Labels
+from reference.tagged_files import as_text, tagged_sentences
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CUTS, OTHER_CUTS = [0, 30, 30, 31, 60, 90], [0, 7, 44, 90]  # one part is empty
 
 
-def examples(seed=0):
-    """Sentences of words and tags; the label "rare" is in the last part only."""
-    rng = np.random.default_rng(seed)
-    X = [[(f"w{rng.zipf(1.6)}", f"t{rng.integers(3)}") for _ in range(rng.integers(1, 9))] for _ in range(90)]
-    Y = [[f"L{tag[1:]}" for _, tag in sentence] for sentence in X]
-    Y[-1][0] = "rare"
-    return X, Y
-
-
-X, Y = examples()
+X, Y = tagged_sentences()
 
 
 def write(path, a, b):
-    sentences = ("".join(f"{w} {t} {y}\n" for (w, t), y in zip(X[i], Y[i], strict=True)) for i in range(a, b))
     with gzip.open(path, "wt") as file:
-        file.write("".join(text + "\n" for text in sentences))
+        file.write(as_text(X[a:b], Y[a:b]))
 
 
 @pytest.fixture

@@ -28,10 +28,7 @@ VISIT, PER_ENTRY = 1e-6, 2.5e-9  # of a visit to a block with the planes it has,
 EXCHANGE, PER_CHANGE = 2e-3, 2.5e-8  # of an exchange without changes, and for each of their entries: sent and applied
 FIRST, LEAST, MOST = 64, 8, 256  # visits in a round: before the first certificate, and at any time
 PART = 8  # rounds that a pass has at least; also, how much less the work of longer ones must be than an exchange
-MUCH, LITTLE = (
-    0.1,
-    0.01,
-)  # share lost above which rounds do not become longer; below which nobody knows how little it is
+MUCH, LITTLE = 0.1, 0.01  # shares lost: where it is more, rounds do not become longer; the least that is believed
 STEP = 2.0  # by which the length may change at once
 
 
